@@ -21,6 +21,14 @@ def code_numbers(
     odd: int,
     out: NDArray[np.uint8],
 ) -> bool: ...
+def code_table(
+    numbers: NDArray[Any],
+    kind: int,
+    ranges: NDArray[np.float64],
+    odd: NDArray[np.int32],
+    seen: NDArray[np.uint8],
+    out: NDArray[np.int16],
+) -> None: ...
 def find_numbers(
     numbers: NDArray[Any],
     kind: int,

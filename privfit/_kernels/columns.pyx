@@ -212,6 +212,23 @@ cdef inline bint to_float32(const double *wide, ptrdiff_t n, float *out) noexcep
     return unknown
 
 
+cdef inline bint take_float32(const char *at, ptrdiff_t step, ptrdiff_t n,
+                              float *out) noexcept nogil:
+    """Cells that are float32 already; whether one is NaN."""
+    cdef const float *cells = <const float *>at
+    cdef bint unknown = False
+    cdef ptrdiff_t i
+    if step == <ptrdiff_t>sizeof(float):
+        for i in range(n):
+            out[i] = cells[i]
+            unknown |= out[i] != out[i]
+    else:
+        for i in range(n):
+            out[i] = (<const float *>(at + i * step))[0]
+            unknown |= out[i] != out[i]
+    return unknown
+
+
 cdef inline void place(const float *x, ptrdiff_t n, const float *cut, ptrdiff_t cuts,
                        int32_t *out) noexcept nogil:
     """How many cuts are at most x; a cut that is NaN is not.
@@ -257,43 +274,92 @@ cdef inline void mark_unknown(const float *x, ptrdiff_t n, int32_t *out) noexcep
             out[i] = -1
 
 
-def code_numbers(
-    object numbers,          # IN   (n,)
-    int kind,                # IN   of the numbers
-    const float[::1] cut,    # IN   (cuts,) least number of the bins from the second on; see `place`
-    double low,              # IN   where there are no cuts: 0 stands for this,
-    double high,             # IN   and `one` for this
-    double one,              # IN
-    int32_t odd,             # IN   stands for NaN
-    uint8_t[:, ::1] out,     # OUT  as of `narrow`
-):
-    """Write the bin of each number, or its share of the range; whether one is NaN."""
+cdef struct steps_args:
+    int kind          # of the numbers
+    const float *cut  # (cuts,) least number of the bins from the second on; see `place`
+    ptrdiff_t cuts
+    double low        # where there are no cuts: 0 stands for this,
+    double high       # and `one` for this
+    double one
+    int32_t odd       # stands for NaN
+
+
+cdef int32_t code_block(const char *at, ptrdiff_t step, ptrdiff_t n, const steps_args *steps,
+                        ptrdiff_t size, uint8_t *out) noexcept nogil:
+    """Write at most BLOCK numbers as `narrow` does; below zero if one is NaN."""
     cdef double[BLOCK] wide
     cdef float[BLOCK] x
     cdef int32_t[BLOCK] entry
-    cdef int32_t seen = 0
     cdef bint unknown
+    if steps.kind == F4:
+        unknown = take_float32(at, step, n, x)
+    else:
+        widen(steps.kind, at, step, n, wide)
+        unknown = to_float32(wide, n, x)
+    if steps.cuts:
+        place(x, n, steps.cut, steps.cuts, entry)
+    else:
+        scale(x, n, steps.low, steps.high, steps.one, entry)
+    if unknown:
+        mark_unknown(x, n, entry)
+    return narrow_block(entry, n, steps.odd, size, out)
+
+
+def code_numbers(
+    object numbers,          # IN   (n,)
+    int kind,                # IN   of the numbers
+    const float[::1] cut,    # IN   (cuts,) as of `steps_args`, like the others
+    double low,              # IN
+    double high,             # IN
+    double one,              # IN
+    int32_t odd,             # IN
+    uint8_t[:, ::1] out,     # OUT  as of `narrow`
+):
+    """Write the bin of each number, or its share of the range; whether one is NaN."""
+    cdef int32_t seen = 0
     cdef ptrdiff_t first = 0, count, n = out.shape[0], cuts = cut.shape[0]
+    cdef const float *least = &cut[0] if cuts else NULL
+    cdef steps_args steps = steps_args(kind, least, cuts, low, high, one, odd)
     cdef Py_buffer view
     PyObject_GetBuffer(numbers, &view, PyBUF_STRIDED_RO)
     try:
         with nogil:
             while first < n:
                 count = min(n - first, <ptrdiff_t>BLOCK)
-                widen(kind, <const char *>view.buf + first * view.strides[0], view.strides[0],
-                      count, wide)
-                unknown = to_float32(wide, count, x)
-                if cuts:
-                    place(x, count, &cut[0], cuts, entry)
-                else:
-                    scale(x, count, low, high, one, entry)
-                if unknown:
-                    mark_unknown(x, count, entry)
-                seen |= narrow_block(entry, count, odd, out.shape[1], &out[first, 0])
+                seen |= code_block(<const char *>view.buf + first * view.strides[0],
+                                   view.strides[0], count, &steps, out.shape[1], &out[first, 0])
                 first += count
     finally:
         PyBuffer_Release(&view)
     return seen < 0
+
+
+def code_table(
+    object numbers,               # IN   (n, d)
+    int kind,                     # IN   of the numbers
+    const double[:, ::1] ranges,  # IN   (d, 3) what 0 and `one` stand for, and `one`
+    const int32_t[::1] odd,       # IN   (d,) stands for NaN
+    uint8_t[::1] seen,            # OUT  (d,) whether a column has one
+    int16_t[:, ::1] out,          # OUT  (d, n) shares of the ranges
+):
+    """Write shares of numbers that are side by side: of some records, column by column."""
+    cdef ptrdiff_t first = 0, count, j, n = out.shape[1], d = out.shape[0]
+    cdef steps_args steps
+    cdef Py_buffer view
+    PyObject_GetBuffer(numbers, &view, PyBUF_STRIDED_RO)
+    try:
+        with nogil:
+            while first < n:
+                count = min(n - first, <ptrdiff_t>BLOCK)
+                for j in range(d):
+                    steps = steps_args(kind, NULL, 0, ranges[j, 0], ranges[j, 1], ranges[j, 2],
+                                       odd[j])
+                    seen[j] |= code_block(
+                        <const char *>view.buf + first * view.strides[0] + j * view.strides[1],
+                        view.strides[0], count, &steps, 2, <uint8_t *>&out[j, first]) < 0
+                first += count
+    finally:
+        PyBuffer_Release(&view)
 
 
 cdef inline void search(const double *x, ptrdiff_t n, const double *known, const int64_t *entries,

@@ -1,4 +1,4 @@
-"""Records of a box, put into panels; see panels.pyx."""
+"""Records put into panels; see panels.pyx."""
 
 from typing import Any
 
@@ -13,3 +13,12 @@ def pack_rows(
     work: NDArray[np.int16],
     panels: NDArray[np.int16],
 ) -> int: ...
+def pack_pair(
+    one: NDArray[np.int16],
+    other: NDArray[np.int16],
+    rows: NDArray[np.int64],
+    j: int,
+    panels: NDArray[np.int16],
+    n_threads: int,
+) -> None: ...
+def move_rows(found: NDArray[np.int32], first: int, out: NDArray[np.int32]) -> None: ...

@@ -286,16 +286,38 @@ class Numeric:
         """
         check_numbers(name, cells)
         out = np.empty(n, dtype=level_type(self.width) if self.has_levels else np.int16)
-        lost = reader.write(cells, self._steps(one), out)
+        self.check_found(name, reader.write(cells, self.steps(one), out))
+        return out
+
+    def check_found(self, name: str, lost: bool) -> None:
+        """Refuse cells that are missing or no numbers, unless it is declared what they stand for.
+
+        Parameters
+        ----------
+        name : str
+            Name of the column, for messages.
+        lost : bool
+            Whether there are any.
+        """
         if lost and self.fill is None and not self.missing:
             raise InputError(
                 f"column {name!r} has missing values or cells that are not numbers; declare "
                 "Numeric(low, high, fill=...), or fill them in first"
             )
-        return out
 
-    def _steps(self, one: int) -> Steps:
-        """How numbers are encoded; missing ones are 0 if there is no fill and no level for them."""
+    def steps(self, one: int) -> Steps:
+        """How numbers are encoded; missing ones are 0 if there is no fill and no level for them.
+
+        Parameters
+        ----------
+        one : int
+            Number of units of 1.
+
+        Returns
+        -------
+        Steps
+            The bins, or the steps of the range.
+        """
         steps = Steps(self._cuts, *self._ends, one, self._n_bins if self.missing else 0)
         if self.fill is None:
             return steps
@@ -360,7 +382,7 @@ class Numeric:
                 "no transformer of scikit-learn does exactly; replace it by NaN in the table and "
                 "fit without it in missing, or serve the model with privfit.load"
             )
-        steps = self._steps(one).entries
+        steps = self.steps(one).entries
         if self.has_levels:
             edges = least_numbers(steps, 0, self._n_bins - 1)
             return Cut(edges, fill=self.fill, missing=bool(self.missing), level=level)

@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, time, timezone
@@ -35,7 +35,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privfit._kernels.columns import KINDS, code_numbers, find_numbers, narrow, take
+from privfit._kernels.columns import (
+    KINDS,
+    code_numbers,
+    code_table,
+    find_numbers,
+    narrow,
+    take,
+)
 from privfit._kernels.objects import find_objects
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats, Integers
@@ -48,12 +55,14 @@ __all__ = [
     "NumberReader",
     "Odd",
     "Steps",
+    "can_read_rows",
     "canonical",
     "objects",
     "positions",
     "raw_numbers",
     "through_float32",
     "two_classes",
+    "write_rows",
 ]
 
 
@@ -473,6 +482,31 @@ class Steps:
     def _write(self, numbers: Array, odd: int, out: Array) -> bool:
         ranged = self.low, self.high, self.one
         return code_numbers(*_with_kind(numbers), self.cuts, *ranged, odd, _raw(out))
+
+
+def can_read_rows(table: Any) -> bool:
+    """Whether a table is an array (n, d) whose rows `write_rows` can read."""
+    plain = isinstance(table, np.ndarray) and not isinstance(table, np.ma.MaskedArray)
+    return (
+        plain
+        and table.ndim == 2
+        and table.dtype.char in "fd"
+        and table.flags.aligned
+        and table.dtype.isnative
+    )
+
+
+def write_rows(table: Array, steps: Sequence[Steps], out: NDArray[np.int16]) -> list[bool]:
+    """Write the steps of columns that are side by side, all of them without bins.
+
+    `out` is (d, n). Each row is fetched once, where columns by themselves would fetch it d times.
+    Returns whether a number of each column is NaN.
+    """
+    ranges = np.array([(of.low, of.high, of.one) for of in steps], dtype=np.float64)
+    seen = np.zeros(len(steps), dtype=np.uint8)
+    fills = np.array([of.fill for of in steps], dtype=np.int32)
+    code_table(*_with_kind(table), ranges, fills, seen, out)
+    return [bool(one) for one in seen]
 
 
 def raw_numbers(column: Any) -> Floats:

@@ -31,7 +31,7 @@ from privfit.domains.grid import Grid, frozen
 from privfit.domains.marks import mark_for, read_mark
 from privfit.domains.parts import Part
 from privfit.domains.plain import as_plain
-from privfit.domains.reading import NumberReader
+from privfit.domains.reading import NumberReader, can_read_rows, write_rows
 from privfit.domains.toml import read_toml, toml_text
 
 __all__ = ["Schema", "as_schema"]
@@ -397,12 +397,30 @@ class Schema(Domain):
         width = self.width  # refuses blanks before it looks at a cell
         n, cells = columns_of(X, list(self.columns))
         reader = NumberReader(self.missing)
+        if self._has_plain_numbers(reader) and can_read_rows(X):
+            return self._read_rows(X)
         levels: list[Array] = []
         numbers: list[Array] = []
         for (name, column), some in zip(self.columns.items(), cells, strict=True):
             coded = column.code(some, n, name, reader, 1 << self.grid.a)
             (levels if column.coded_range is None else numbers).append(coded)
         return Codes(self.groups, levels, list(self.shares), numbers, (n, width))
+
+    def _has_plain_numbers(self, reader: NumberReader) -> bool:
+        """Whether columns have no levels, and no number stands for a missing one."""
+        columns = self.columns.values()
+        return not reader.takes_numbers_for_missing and all(
+            column.holds_numbers and column.coded_range is not None for column in columns
+        )
+
+    def _read_rows(self, X: Array) -> Codes:
+        """The same for numbers that are side by side."""
+        numbers = np.empty(X.shape[::-1], dtype=np.int16)
+        columns: Any = self.columns
+        steps = [column.steps(1 << self.grid.a) for column in columns.values()]
+        for name, lost in zip(columns, write_rows(X, steps, numbers), strict=True):
+            columns[name].check_found(name, lost)
+        return Codes([], [], list(self.shares), list(numbers), X.shape)
 
     def blocks(self, X: Any, uniform: bool, size: int) -> Iterator[tuple[int, Any]]:
         rows = max(1, size // 8)  # on the grid already; blocks only bound the unpacking

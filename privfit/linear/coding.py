@@ -36,7 +36,7 @@ from privfit.runs.payment import Terms
 from privfit.runs.purchases import Purchase
 from privfit.runs.settings import Parameters
 
-__all__ = ["Coded", "Coding", "coded", "purchase_of"]
+__all__ = ["Coded", "Coding", "coded", "purchase_of", "ruled"]
 
 FAMILIES = ("auto", "log", "quantile", "width")
 USUAL_BINS = 16  # of equal width
@@ -261,11 +261,7 @@ def purchase_of(
     unsized = _recipe(schema, None, terms, models)
     widest = coded(schema, coding, replace(unsized, depth=unsized.depth or 1, hashes=0))
     sums = BlankRows.sums(X, widest, n_threads)
-    size = terms.size(sums)
-    recipe = _recipe(schema, size, terms, models)
-    if terms.delta and is_pure is not None and is_pure(recipe):
-        terms = replace(terms, delta=0.0)
-        recipe = _recipe(schema, size, terms, models)
+    recipe, terms = ruled(schema, terms.size(sums), terms, models, is_pure)
     recipe = coding.changed(recipe)
     chosen = coded(schema, coding, recipe)
     if not chosen.has_blanks:
@@ -277,8 +273,44 @@ def purchase_of(
     return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)), terms)
 
 
+def ruled(
+    schema: Schema,
+    size: int | None,
+    terms: Terms,
+    models: int,
+    is_pure: Callable[[Recipe], bool] | None = None,
+) -> tuple[Recipe, Terms]:
+    """The public rule for this number of records, and the terms that it is for.
+
+    Parameters
+    ----------
+    schema : Schema
+        The declared columns.
+    size : int or None
+        The public number of records.
+    terms : Terms
+        The budget and the neighbour relation.
+    models : int
+        How many models share the budget.
+    is_pure : callable (Recipe) -> bool or None, default=None
+        Whether a delta is left unused, by the recipe with it; by default it is not.
+
+    Returns
+    -------
+    recipe : Recipe
+        The rule.
+    terms : Terms
+        The same, without a delta that is left unused.
+    """
+    recipe = _recipe(schema, size, terms, models)
+    if terms.delta and is_pure is not None and is_pure(recipe):
+        terms = replace(terms, delta=0.0)
+        recipe = _recipe(schema, size, terms, models)
+    return recipe, terms
+
+
 def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:
-    """The public rule for this number of records."""
+    """The public rule for these terms."""
     budget = terms.budget
     numbers = [column for column in schema.columns.values() if column.holds_numbers]
     counts = len(schema.columns), len(numbers)

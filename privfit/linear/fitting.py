@@ -25,18 +25,19 @@ import numpy as np
 from privfit.base.errors import DeclarationError
 from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
-from privfit.domains.hashing import BUCKETS
 from privfit.linear import auto
 from privfit.linear.additive import Additive
 from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
 from privfit.linear.class_weights import ClassWeights, Weighing
 from privfit.linear.coding import Coding, purchase_of
+from privfit.linear.descent import Gradient
 from privfit.linear.labelled import Labelled, Packed
 from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
+from privfit.linear.recipe import Recipe
+from privfit.linear.room import CODERS, descent_room, most_room, room_of
 from privfit.objectives import LinearObjective
-from privfit.objectives.features import most_bytes
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.fields import Taken
@@ -174,6 +175,10 @@ class Plan:
             name, taken, settings = found.name, found.taken, found.settings
             purchase, labelled, terms = found.purchase, found.labelled, found.terms
         else:
+            room = descent_room(labelled.domain, settings, terms.delta, labelled.n_threads)
+            labelled = labelled.leaving(room)
+            if known is not None:  # records were read before the solver was chosen
+                labelled.check_room()
             purchase, labelled = _bought(labelled, terms, name, settings)
         seen = labelled if purchase is None else labelled.under(purchase.stand_in)
         check_loss_weight(labelled, name, settings)
@@ -318,25 +323,32 @@ def _coded(
     If the solver is open, the signal may ask for another one, for columns as they are declared, or
     for a delta to be left unused.
     """
+    terms.refuse_infinity()
     schema: Any = labelled.domain
-    functions = solver[1].most_of(schema.columns)
-    read = labelled.leaving(most_bytes(schema.columns, functions, BUCKETS)).read_once()
-    numbers = sum(one.holds_numbers for one in schema.columns.values())
-    blank = schema.has_blanks
-    found = purchase_of(
-        schema, read.table, terms, coding, labelled.n_threads, len(labelled.heads),
-        partial(auto.leaves_delta, numbers=numbers) if chooses and (numbers or blank) else None,
-    )  # fmt: skip
-    if chooses:
-        delta = found.terms.delta
-        plain = auto.choose_declared(found.recipe, len(schema.columns), numbers, delta)
-        if plain is not None and not blank:
-            name, settings = settings_of(plain, METHODS)
-            return _Coded(name, before(settings), settings, None, read, found.terms)
-        solver = settings_of(auto.choose_additive(delta), METHODS)
-    name, settings = solver
+    models, numbers = len(labelled.heads), sum(one.holds_numbers for one in schema.columns.values())
+    leaves = chooses and (numbers or schema.has_blanks)
+    is_pure = partial(auto.leaves_delta, numbers=numbers) if leaves else None
+
+    def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any]:
+        if not chooses:
+            return solver
+        plain = None
+        if not schema.has_blanks:
+            plain = auto.choose_declared(recipe, len(schema.columns), numbers, delta)
+        return settings_of(plain or auto.choose_additive(delta), METHODS)
+
+    if labelled.is_streamed:
+        room = room_of(schema, terms, solver_of, coding, models, is_pure)
+        labelled = labelled.leaving(*room)
+    read = labelled.read_once()
+    found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
+    name, settings = solver_of(found.recipe, found.terms.delta)
+    if not isinstance(settings, CODERS):
+        return _Coded(name, before(settings), settings, None, read.leaving(0), found.terms)
     followed = settings.following(found.recipe)
     purchase = _in_room(found.purchase, followed)
+    read = read.leaving(most_room(found.schema, followed, found.recipe))
+    read.check_room()
     return _Coded(
         name, before(settings), followed, purchase, read.under(found.schema), found.terms
     )  # fmt: skip
@@ -382,7 +394,8 @@ def _solver(
         return settings_of(auto.WEIGHS_LOSS, METHODS), None
     if labelled.domain.has_blanks:
         return settings_of(auto.choose_beside_blanks(terms.delta, weighs), METHODS), None
-    objective = labelled.packed()
+    room = descent_room(labelled.domain, Gradient(), terms.delta, labelled.n_threads)
+    objective = labelled.leaving(0, room).packed()
     terms.refuse_infinity()
     chosen = auto.choose(
         terms.size(objective), objective.domain, terms.budget, terms.neighbours,

@@ -42,15 +42,25 @@ class Labelled:
         """The positions of the classes that get a model; with two classes, the second."""
         return range(1, 2) if len(self.classes) == 2 else range(len(self.classes))
 
+    @property
+    def is_streamed(self) -> bool:
+        """Whether the records have a memory limit to keep."""
+        return isinstance(self.table, Stream)
+
     def under(self, domain: Domain) -> Labelled:
         """The same records under another domain."""
         return self if domain is self.domain else replace(self, domain=domain)
 
-    def leaving(self, room: int) -> Labelled:
+    def leaving(self, room: int, most: int = 0) -> Labelled:
         """The same records; a stream leaves so many bytes of its memory limit to a model."""
         if not isinstance(self.table, Stream):
             return self
-        return replace(self, table=self.table.leaving(room))
+        return replace(self, table=self.table.leaving(room, most))
+
+    def check_room(self) -> None:
+        """Refuse a stream that was read, if its limit has no room for what it leaves to a model."""
+        if isinstance(self.table, Stream):
+            self.table.check_room()
 
     def read_once(self) -> Labelled:
         """These records with their cells read; those on a cluster are read where they are."""

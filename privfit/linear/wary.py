@@ -122,6 +122,7 @@ def descend_warily(
                 factor = _rise(noisy, frame, gauge.deviation, unit, s.weak)
             if factor > WORTHWHILE:
                 frame = frame.raised(factor)
+                del gauge  # whose matrices make room for others of their size
                 gauge = _Gauge.of(run, coding, frame, s, noise)
                 trail, step = Trail(gauge.deviation, gauge.clipped.clip), gauge.step
                 trail.add(weights, 0.0, 1.0)

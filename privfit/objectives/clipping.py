@@ -136,12 +136,15 @@ class ClippedGradient:
         # Partial sums of R u stay below 2^50, and those of R times 31 bits below 2^62.
         d = objective.domain.width
         parts = np.append(factor * packed + np.abs(offset[:d]), offset[d:])
-        rows = max((np.abs(transform) @ parts).max() / 2.0**19, np.abs(transform).sum(axis=1).max())
+        # A transform may take most of a stream's memory limit, so that few copies of it are made.
+        size = np.abs(transform)
+        rows = max((size @ parts).max() / 2.0**19, size.sum(axis=1).max())
         self._bits = 30 - math.ceil(math.log2(rows))
-        matrix = np.rint(np.ldexp(transform, self._bits)).astype(np.int64)
-        self._matrix = np.ascontiguousarray(matrix, dtype=np.int32)
+        np.ldexp(transform, self._bits, out=size)
+        self._matrix = np.rint(size, out=size).astype(np.int32, order="C")
+        del size
         # Lengths are taken of coordinates without their low bits, so that sums of squares fit.
-        most = np.abs(matrix) @ coding.reach
+        most = np.array([np.abs(row.astype(np.int64)) @ coding.reach for row in self._matrix])
         room = (61 - len(most).bit_length()) // 2
         self._shift = max(0, int(most.max()).bit_length() - room)
         sizes = [(int(size) >> self._shift) + 1 for size in most]
@@ -149,7 +152,9 @@ class ClippedGradient:
         unit = 2.0 ** (self._shift - self._bits) * coding.unit * RESIDUAL_UNIT
         self._bound = max(1, min(math.floor(clip / unit), MOST_RESIDUAL * longest))
         self._drop = max(kernels.HALF_BITS, (self._bound << self._shift).bit_length() - SUM_BITS)
-        columns = np.vstack([(matrix[:, :d] * factor).T, matrix @ offset])
+        columns = np.empty((d + 1, len(self._matrix)), dtype=np.int64)
+        np.multiply(self._matrix[:, :d].T, factor[:, None], out=columns[:d])
+        columns[d] = [row.astype(np.int64) @ offset for row in self._matrix]
         self._image = Image(columns, self._shift, order == 2, self._bound)
 
     @property

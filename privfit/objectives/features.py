@@ -43,8 +43,13 @@ __all__ = ["ONE", "Curve", "Features", "Levels", "Table", "room_for_levels"]
 
 ONE = 1 << MAP_BITS
 SMOOTH = 0.3  # the difference of ranks over which a kernel falls to 1/e
-CELLS = 300  # of a number at most: 211 of the public scale, and what is cut within them
-COPIES = 9  # of the maps of all levels, at most 8.4 at a time in a fit of 3,911 levels
+# Matrices that a descent holds at a time. Of maps of all levels six: the map in whole numbers and
+# in codes; the map into the frame, its sizes or what is asked of records, half of one in 32 bits,
+# and the last question, which records remember; at the end noise and its squares in place of
+# these. Those below 32 MB the C library takes from its heap, where freed ones may stay. Of moments
+# eight: those released, what is likely of them, the last transform, and in an eigendecomposition a
+# copy, its vectors, and two of work.
+COPIES, KEPT, LARGEST_KEPT, SQUARES = 6.5, 4.0, 32 << 20, 8.0
 WIDEST = 4096  # coordinates of records, whose products are to fit in memory
 FINEST = 256  # groups of bins that a kernel tells apart
 BESIDE_LINE = 1  # the most functions of each kind beside a straight line
@@ -325,17 +330,21 @@ def most_coordinates(columns: Mapping[str, Column], of_number: int) -> int:
     return most
 
 
-def most_bytes(columns: Mapping[str, Column], of_number: int, buckets: int) -> int:
-    """Bytes that the matrices of an additive model take at most, `COPIES` of all its maps.
+def most_bytes(coordinates: int, levels: int) -> int:
+    """Bytes that a descent takes for the matrices of an additive model, beside its records.
 
-    A blank category may get as many levels as there are `buckets`, and all of them together as many
-    as there is room for. What is counted is public.
+    Parameters
+    ----------
+    coordinates, levels : int
+        How many there are at most; both are public.
+
+    Returns
+    -------
+    int
+        An upper bound.
     """
-    numbers = sum(column.holds_numbers for column in columns.values())
-    others = [column for column in columns.values() if not column.holds_numbers]
-    levels = sum(buckets if column.is_blank else column.width for column in others)
-    coordinates = min(numbers * of_number + levels, WIDEST)
-    return 8 * COPIES * coordinates * (numbers * CELLS + min(levels, WIDEST))
+    maps = 8 * coordinates * (levels + 1)
+    return math.ceil(COPIES * maps + KEPT * min(maps, LARGEST_KEPT) + SQUARES * 8 * coordinates**2)
 
 
 def room_for_levels(columns: Mapping[str, Column], of_number: int) -> int:

@@ -98,8 +98,8 @@ class Room:
         Bytes that the source's reader takes, however short its blocks are.
     staying : float
         Share of the free memory for blocks that stay.
-    left : int
-        Bytes that are left to a model of the records.
+    left, later : int
+        Bytes that are left to a model of the records, and those that it may ask for later.
     again : bool
         Whether the same records were read before, so that too little room is no reason to stop.
 
@@ -118,6 +118,7 @@ class Room:
         reader: int = 0,
         staying: float | None = None,
         left: int = 0,
+        later: int = 0,
         again: bool = False,
     ) -> None:
         give_back()
@@ -134,7 +135,8 @@ class Room:
                 f"beside what the process holds; pass memory_limit='{least}MB' or more{remedy}"
             )
         free = max(free, LEAST_ROOM)
-        self._left = int((free - LEAST_ROOM) * (STAYING if staying is None else staying))
+        kept = max(0, free - LEAST_ROOM - later)
+        self._left = int(kept * (STAYING if staying is None else staying))
         work = free - self._left - AT_HAND
         at_once = threads.resolve(n_threads)
         self.packers = max(1, min(at_once, MOST_PACKERS, work // PACKER))

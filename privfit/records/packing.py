@@ -21,7 +21,7 @@ import numpy as np
 import scipy  # its submodules load when first used
 from numpy.typing import NDArray
 
-from privfit._kernels.panels import pack_rows
+from privfit._kernels.panels import move_rows, pack_pair, pack_rows
 from privfit._kernels.records import PANEL_ROWS, SparseRows
 from privfit.base.errors import DeclarationError, DeclarationTypeError, InputError
 from privfit.base.typing import Floats, Integers
@@ -36,6 +36,7 @@ MAX_RECORDS = 2**32  # a public bound: sums are proved not to overflow up to her
 TABLE_RECORDS = 2**31 - 1  # of one table in memory, whose rows have 32-bit numbers
 CHUNK_BYTES = 1 << 22  # of float64 input that are checked, clipped and packed at a time
 PACKING = 10.0  # elementary steps of a number that is clipped, rounded and packed
+NO_ROWS, NO_NUMBERS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int16)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any, zero: bool = True) -> NDArray[Any]:
@@ -251,17 +252,31 @@ def joined(tables: Sequence[Any]) -> Any:
         return tables[0].joined(tables)
     if isinstance(tables[0], SparseRecords):
         return _joined_sparse([table for table in tables if isinstance(table, SparseRecords)])
-    dense = [table for table in tables if isinstance(table, DenseRecords)]
-    groups, sizes = zip(*((run.group, run.count) for table in dense for run in table.runs),
-                        strict=True)  # fmt: skip
-    rows = ((run.group, block) for table in dense for run, block in table.labelled_blocks(1 << 13))
-    return _dense(np.bincount(groups, sizes).astype(np.int64), dense[0].n_features, rows)
+    return _joined_dense([table for table in tables if isinstance(table, DenseRecords)])
 
 
 def repacked(blocks: Sequence[NDArray[np.int16]]) -> DenseRecords:
     """Unpacked rows of one class, of one or more tables, in panels without gaps."""
     count = np.array([sum(map(len, blocks))])
     return _dense(count, blocks[0].shape[1], ((0, block) for block in blocks))
+
+
+def _joined_dense(tables: Sequence[DenseRecords]) -> DenseRecords:
+    """The same for panels, whose rows move on by as many as the last panel of their group has."""
+    parts = [(table, run) for table in tables for run in table.runs]
+    groups, sizes = zip(*((run.group, run.count) for _, run in parts), strict=True)
+    panels, runs = _panels(
+        np.bincount(groups, sizes).astype(np.int64), tables[0].n_features, zero=False
+    )
+    places = {run.group: _panels_of(run) for run in runs}
+    filled, pairs = dict.fromkeys(places, 0), panels.view(np.int32)[..., 0]
+    for where in places.values():
+        panels[where.stop - 1] = 0
+    for table, run in parts:
+        out = pairs[places[run.group]]
+        move_rows(table.as_pairs[_panels_of(run)], filled[run.group], out)
+        filled[run.group] += run.count
+    return DenseRecords(panels, runs, tables[0].n_features)
 
 
 def _joined_sparse(tables: Sequence[SparseRecords]) -> SparseRecords:
@@ -380,6 +395,8 @@ def pack(
     box = domain.clipping(uniform)
     if box is not None and isinstance(X, np.ndarray):
         return _pack_boxed(X, box, groups, n_threads)
+    if isinstance(X, Codes) and not X.levels:
+        return _pack_columns(X, groups, n_threads)
     return _pack_dense(X, domain, groups, uniform)
 
 
@@ -426,6 +443,19 @@ def _pack_boxed(X: Any, box: Floats, groups: Integers, n_threads: int) -> DenseR
     return DenseRecords(panels, runs, X.shape[1])
 
 
+def _pack_columns(X: Codes, groups: Integers, n_threads: int) -> DenseRecords:
+    """The same for columns that are on the grid: two at a time, without a table of rows."""
+    panels, runs = _panels(np.bincount(groups), X.shape[1], zero=False)
+    columns = [np.ascontiguousarray(X.numbers[i]) for i in np.argsort(X.places).tolist()]
+    for run in runs:
+        rows = np.flatnonzero(groups == run.group) if len(runs) > 1 else NO_ROWS
+        its = panels[_panels_of(run)]
+        for j, one in enumerate(columns[::2]):
+            other = columns[2 * j + 1] if 2 * j + 1 < len(columns) else NO_NUMBERS
+            pack_pair(one, other, rows, j, its, n_threads)
+    return DenseRecords(panels, runs, X.shape[1])
+
+
 def _numbers(X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
     """Blocks (first, rows) of float32 or float64, as `pack_rows` can read them."""
     as_it_is = X.dtype.char in "fd" and X.dtype.isnative and X.flags.aligned
@@ -437,11 +467,19 @@ def _numbers(X: Any) -> Iterator[tuple[int, NDArray[Any]]]:
             yield first, block if as_it_is else np.ascontiguousarray(block, dtype=np.float64)
 
 
-def _panels(count: Integers, d: int) -> tuple[NDArray[np.int16], tuple[Run, ...]]:
+def _panels(
+    count: Integers, d: int, zero: bool = True
+) -> tuple[NDArray[np.int16], tuple[Run, ...]]:
     """Empty panels for so many records of each group, and where these go."""
     size = -(-count // PANEL_ROWS)  # a group begins with a panel of its own
-    panels = aligned((int(size.sum()), -(-d // 2), PANEL_ROWS, 2), np.int16)
+    panels = aligned((int(size.sum()), -(-d // 2), PANEL_ROWS, 2), np.int16, zero)
     return panels, runs_of(count, PANEL_ROWS * (np.cumsum(size) - size))
+
+
+def _panels_of(run: Run) -> slice:
+    """Where the panels of a run are, which has them to itself."""
+    first = run.first // PANEL_ROWS
+    return slice(first, first - (-run.count // PANEL_ROWS))
 
 
 def _dense(count: Integers, d: int, rows: Iterable[tuple[int, NDArray[np.int16]]]) -> DenseRecords:

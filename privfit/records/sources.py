@@ -16,7 +16,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -119,6 +119,7 @@ class ArraySource:
         rows = max(1, room // (CELL * width))
         for first in range(0, X.shape[0], rows):
             part = slice(first, first + rows)
+            _read_ahead(X, first + rows, rows)  # while this block is packed
             yield X[part], None if y is None else y[part]
             for array in (X, y):
                 _forget_pages(array)
@@ -138,6 +139,18 @@ class ArraySource:
                 "y must have one label for each record of X; pass a vector of that length"
             )
         return y
+
+
+def _read_ahead(array: Any, first: int, rows: int) -> None:
+    """Ask the system to fetch some rows of a mapped file; they take no memory of the process."""
+    mapped = getattr(array, "_mmap", None)
+    some = array[first : first + rows]
+    if mapped is None or not some.size or not some.flags.c_contiguous:
+        return
+    start = some.ctypes.data - np.frombuffer(mapped, np.uint8).ctypes.data
+    page = start - start % mmap.PAGESIZE
+    with suppress(AttributeError, OSError):
+        mapped.madvise(mmap.MADV_WILLNEED, page, start + some.nbytes - page)
 
 
 def _forget_pages(array: Any) -> None:

@@ -114,7 +114,7 @@ class Stream:
         self._limit = limit_of(memory_limit)
         self._source: Any = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
-        self._left = 0  # bytes of the limit that are left to a model
+        self._left = self._later = 0  # bytes of the limit that are left to a model, or may be
         self._block = 0  # bytes of a block when its records were read first: what fitted then, fits
 
     def __repr__(self) -> str:
@@ -152,13 +152,15 @@ class Stream:
         for records, _ in self._source.blocks(None, room.block):
             yield records
 
-    def leaving(self, room: int) -> Stream:
+    def leaving(self, room: int, most: int = 0) -> Stream:
         """A stream of the same records, which leaves memory to what is computed of them.
 
         Parameters
         ----------
         room : int
             The bytes to leave. They depend on public facts alone.
+        most : int, default=0
+            Bytes that may be asked for later, which blocks that stay in memory leave free.
 
         Returns
         -------
@@ -166,8 +168,12 @@ class Stream:
             The stream; it is refused when it is read, if its limit is too low for that.
         """
         other = copy(self)
-        other._left = room
+        other._left, other._later = room, max(0, most - room)
         return other
+
+    def check_room(self) -> None:
+        """Refuse a limit without room for a model whose size follows from the records' number."""
+        Room(self._limit, None, left=self._left)
 
     def read_once(
         self, schema: Schema, y: Any, classes: Array, n_threads: int | None = None
@@ -229,7 +235,8 @@ class Stream:
     ) -> _Streamed[R]:
         source = self._source
         reader = source.reader_bytes(y)  # which looks at the declared columns of all files
-        room = Room(self._limit, n_threads, reader, staying, self._left, again=self._block > 0)
+        again, left = self._block > 0, (self._left, self._later)
+        room = Room(self._limit, n_threads, reader, staying, *left, again=again)
         block = max(room.block, self._block)
         cache = _Cache(self._folder)
         packed = in_order(

@@ -408,6 +408,21 @@ def selections(blanks: Blanks, levels: int) -> int:
     return levels * len(blanks.cuts) + 2 * len(blanks.ranges)
 
 
+def most_bins(levels: int) -> int:
+    """The most bins of so many levels of cuts.
+
+    A segment of keys is cut into two like it and one inside a key, and that into two like it and
+    one of a single number.
+
+    >>> [most_bins(levels) for levels in range(4)]
+    [1, 3, 9, 25]
+    """
+    bins = inside = 1
+    for _ in range(levels):
+        bins, inside = 2 * bins + inside, 2 * inside + 1
+    return bins
+
+
 def _check(blanks: Blanks, budget: Budget, levels: int | None) -> None:
     if not blanks.numbers and not blanks.categories:
         raise DeclarationError(

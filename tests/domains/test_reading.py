@@ -643,3 +643,99 @@ def test_a_date_is_kept_as_its_text():
     column = Categorical([date(2020, 1, 1), np.datetime64("2020-01-02"), b"u", np.int64(3)])
     assert column.values == ("2020-01-01", "2020-01-02", "u", 3)
     assert Domain.from_dict(Schema({"a": column}).to_dict()) == Schema({"a": column})
+
+
+ROWS_OF = {
+    "float32": lambda X: X.astype(np.float32),
+    "float64": lambda X: X,
+    "columns first": np.asfortranarray,
+    "every other row": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "read-only": lambda X: np.frombuffer(X.tobytes()).reshape(X.shape),
+    "float16": lambda X: X.clip(-9, 9).astype(np.float16),
+    "big-endian": lambda X: X.astype(">f4"),
+}
+
+
+@pytest.mark.parametrize("kind", ROWS_OF)
+@pytest.mark.parametrize("n", [1, 511, 512, 513, 1200])
+def test_numbers_that_are_side_by_side_are_read_as_columns_are(kind, n):
+    rng = np.random.default_rng(n)
+    schema = Schema({f"x{i}": Numeric(-1, 2 + i, fill=i / 2) for i in range(3)})
+    X = rng.normal(0, 2, (n, 3)) * 10.0 ** rng.integers(-6, 30, (n, 3))
+    X[rng.random((n, 3)) < 0.1] = np.nan
+    X[rng.random((n, 3)) < 0.1] = np.inf
+    X = ROWS_OF[kind](X)
+    found, columns = schema.read(X), {f"x{i}": np.array(X[:, i]) for i in range(3)}
+    assert np.array_equal(found.numbers, schema.read(columns).numbers)
+    assert found.shape == (n, 3)
+
+
+def test_a_row_without_a_number_is_refused_unless_a_number_is_declared_for_it():
+    X = np.array([[0.5, 0.5], [0.5, np.nan]])
+    declared = Schema({"a": Numeric(-1, 1), "b": Numeric(-1, 1, fill=0)})
+    assert declared.read(X).numbers[1][1] == declared.read(np.array([[0.5, 0]])).numbers[1][0]
+    with pytest.raises(ValueError, match="column 'b' has missing values or cells that are not"):
+        Schema({"a": Numeric(-1, 1, fill=0), "b": Numeric(-1, 1)}).read(X)
+
+
+def test_a_number_that_stands_for_a_missing_one_does_so_in_rows_too():
+    schema = Schema({"a": Numeric(-1, 99, fill=0), "b": Numeric(-1, 99, fill=0)}, missing=["99"])
+    found = schema.read(np.array([[99.0, 1.0], [0.0, 99.0]])).numbers
+    assert found[0][0] == found[0][1] == found[1][1] != found[1][0]
+
+
+HARD = [
+    0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 1e-45, -1e-45, 1.1754942e-38, 3.4028235e38, 1e39,
+    np.finfo(np.float64).max, -np.finfo(np.float64).max, 2.0**31, -(2.0**63), 0.1, 0.7,
+]  # fmt: skip
+ORDERS = {
+    "C": lambda X: X,
+    "F": np.asfortranarray,
+    "strided": lambda X: np.repeat(np.repeat(X, 3, axis=0), 2, axis=1)[::3, ::2],
+    "one row": lambda X: np.broadcast_to(X[5:6], X.shape),
+    "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+}
+
+
+def hard_cells(low, span, more):
+    """Numbers of either width near steps of a range, and between two numbers of float32."""
+    near = low + span * np.arange(0, 33) / 32
+    wide = np.array(
+        [*HARD, *more, *near, *np.nextafter(near, np.inf), *np.nextafter(near, -np.inf)]
+    )
+    narrow = wide.astype(np.float32)
+    narrow = np.concatenate([narrow, np.nextafter(narrow, np.float32(0))])
+    middles = (narrow.astype(np.float64) + np.nextafter(narrow, np.float32(np.inf))) / 2
+    return narrow, wide, middles, np.nextafter(middles, np.inf)
+
+
+@given(
+    st.floats(-(2**99), 2**99, width=32), st.floats(2**-20, 2**99),
+    st.sampled_from([0, 7]), st.lists(st.floats(), max_size=8), st.sampled_from(sorted(ORDERS)),
+)  # fmt: skip
+def test_float32_is_read_as_the_same_numbers_in_float64_are(low, span, bins, more, order):
+    high = low + span
+    assume(np.float32(low) < np.float32(high))
+    try:
+        schema = Schema({"a": Numeric(low, high, bins, low), "b": Numeric(-1, 2, bins, 0.5)})
+    except ValueError:  # too narrow for its bins
+        assume(False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = hard_cells(low, span, more)
+        tables = [ORDERS[order](np.stack([one, one[::-1]], axis=1)) for one in parts]
+        rounded = [X.astype(np.float32) for X in tables]
+    for X, narrow in zip(tables, rounded, strict=True):
+        found = schema.read(X)
+        columns = {"a": np.array(X[:, 0]), "b": np.array(X[:, 1])}
+        for same in (narrow, narrow.astype(np.float64), columns):
+            other = schema.read(same)
+            assert np.array_equal(found.numbers, other.numbers)
+            assert np.array_equal(found.levels, other.levels)
+        for numbers, x, column in zip(
+            found.numbers, narrow.T, schema.columns.values(), strict=False
+        ):
+            start, end = np.array(column.coded_range, np.float32).astype(np.float64)
+            x = np.where(np.isnan(x), np.float32(column.fill), x).astype(np.float64)
+            share = (np.clip(x, start, end) - start) / (end - start)
+            assert np.array_equal(numbers, (share * (1 << schema.grid.a)).astype(np.int16))

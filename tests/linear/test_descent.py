@@ -139,6 +139,8 @@ def test_clipped_gradients_equal_the_twin(name, loss, order, rng):
         residuals = residuals_of(objective, rows, y, w)
         expected = twin_sums(clipped, encoded(made.domain, rows), y, residuals)
         assert clipped.sums(w).tolist() == expected
+        turned = ClippedGradient(objective, coding, np.asfortranarray(transform), 0.3, order)
+        assert turned.sums(w).tolist() == expected
         assert clipped.clip <= 0.3
         assert clipped.clip == pytest.approx(0.3, rel=1e-3)
 

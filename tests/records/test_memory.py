@@ -18,7 +18,16 @@ import numpy as np
 import pytest
 
 import privfit
-from privfit import Box, Categorical, KMeans, Ledger, LogisticRegression, Schema, Stream
+from privfit import (
+    Box,
+    Categorical,
+    KMeans,
+    Ledger,
+    LogisticRegression,
+    Numeric,
+    Schema,
+    Stream,
+)
 from privfit.records import memory
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -43,6 +52,9 @@ if words:
 domain, solver = Schema(columns) if labels == "late" else Box(-1, 1), Gradient(steps=3)
 if words == ["learn"]:
     domain, solver = "learn", "additive"
+if words == ["bins"]:
+    columns = {f"c{i}": Numeric(-1, 1, bins=36) for i in range(20)}
+    domain, solver = Schema(columns), Gradient(steps=3, whiten=True)
 model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=solver, domain=domain)
 model.fit(Stream(path, memory_limit=limit), labels)
 """
@@ -139,6 +151,16 @@ def test_columns_that_are_bought_are_counted(folder):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_second_moments_of_coded_columns_are_counted(folder):
+    """20 numbers of 36 bins: a dozen matrices of 721 x 721, of 4 MB each."""
+    for limit, code in ((270_000_000, 1), (LIMIT + 8 * 6 * 721**2 * (os.cpu_count() or 1), 0)):
+        done = run_child(str(folder / "numbers.csv"), "late", limit, ["bins"])
+        assert done.returncode == code, done.stderr
+        assert int(done.stdout.split()[1]) < limit
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
 def test_a_limit_that_cannot_be_kept_is_refused_and_not_exceeded(folder):
     done = run_child(*arguments(folder, "words.csv", 100_000_000))
     assert done.returncode == 1
@@ -224,6 +246,24 @@ def test_a_limit_without_room_for_bought_categories_is_refused_before_the_charge
     assert ledger.spent.epsilon == 0
     declared = Schema({f"w{i}": Categorical(["a", "b"]) for i in range(4)})
     model.set_params(domain=declared).fit(Stream(table, memory_limit=limit), "late")
+
+
+def test_a_limit_that_is_too_low_for_so_many_records_is_refused_before_the_charge(monkeypatch):
+    """How much is bought of 30 numbers depends on how many records there are."""
+    monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
+    X, y = np.random.default_rng(0).normal(size=(3000, 30)), np.arange(3000) % 2
+    ledger, told = Ledger(40.0, 1e-6), []
+    schema = Schema({f"x{i}": Numeric(bins="auto") for i in range(30)})
+    model = LogisticRegression(
+        20.0, 1e-6, domain=schema, classes=[0, 1], solver="additive", adjacency="replace",
+        ledger=ledger,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="and for a model of up to"):
+        model.fit(Stream(X, memory_limit="370MB", progress=told.append), y)
+    assert told  # records were read
+    assert ledger.spent.epsilon == 0
+    model.fit(Stream(X[:50], memory_limit="370MB"), y[:50])
+    assert ledger.spent.epsilon == 20
 
 
 def test_less_room_makes_smaller_blocks_and_fewer_packers(monkeypatch):

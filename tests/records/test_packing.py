@@ -105,6 +105,36 @@ def test_numbers_of_any_kind_are_packed_as_the_domain_rounds_them(kind, n_thread
             )
 
 
+def plain_schema(d: int) -> Schema:
+    """Columns of numbers, some of which have something to put for missing ones."""
+    return Schema({f"x{i}": Numeric(-1 - i, 2, fill=i % 2 or None) for i in range(d)})
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_columns_on_the_grid_are_packed_as_rows_of_them_are(d, n_threads, rng):
+    for n in SIZES:
+        X = plain_schema(d).read(rng.normal(0, 2, (n, d)))
+        groups = rng.choice([0, 2], n)
+        for some in (groups, 0 * groups):
+            found = packing._pack_columns(X, some, n_threads)
+            expected = packing._pack_dense(X, plain_schema(d), some, False)
+            assert np.array_equal(found.panels, expected.panels)
+            assert found.runs == expected.runs
+
+
+@pytest.mark.parametrize("d", [1, 5])
+def test_tables_that_are_joined_are_the_table_of_all_records(d, rng):
+    sizes = [*SIZES, 1, 2 * PANEL_ROWS]
+    tables = [rng.normal(0, 2, (n, d)) for n in sizes]
+    groups = [rng.choice([0, 2], n) for n in sizes]
+    domain = Box(-1, 1, d)
+    found = packing.joined([pack(X, domain, some) for X, some in zip(tables, groups, strict=True)])
+    whole = pack(np.concatenate(tables), domain, np.concatenate(groups))
+    assert np.array_equal(found.panels, whole.panels)
+    assert found.runs == whole.runs
+
+
 def test_the_largest_numbers_are_clipped_and_none_beyond_is_taken(rng):
     largest = np.finfo(np.float64).max
     X = np.array([[largest, -largest, 5e-324], [0.5, 0.25, -0.0]])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+
 import numpy as np
 import pytest
 
 from privfit import Categorical, Schema
 from privfit.domains.chunks import objects
-from privfit.records.sources import listed_once, source_of
+from privfit.records import sources
+from privfit.records.sources import ArraySource, listed_once, source_of
 
 pyarrow = pytest.importorskip("pyarrow")
 TABLE = {"a": np.arange(6) / 6, "b": np.ones(6)}
@@ -87,3 +91,46 @@ def test_parquet_is_read_alike_however_it_is_written(texts):
     [(X, _)] = source_of(path.with_name("plain.parquet"), None).blocks(None, 1 << 26)
     assert np.array_equal(schema.encode(X).toarray(), whole[:9])
     assert list(objects(X["nested"])) == [["x"]] * 9
+
+
+class Recorder(bytearray):
+    """A map that notes what the system is asked for."""
+
+    def madvise(self, advice, *part):
+        self.__dict__.setdefault("asked", []).append((advice, *part))
+
+
+class Mapped(np.ndarray):
+    mode = "r"
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_WILLNEED"), reason="the system takes no advice")
+def test_the_next_block_of_a_mapped_array_is_asked_for_while_one_is_packed():
+    recorder = Recorder(100 + 8 * 3 * 2000)
+    X = np.frombuffer(recorder, np.float64, 3 * 2000, 96).reshape(2000, 3).view(Mapped)
+    X._mmap = recorder
+    source = ArraySource(X, None)
+    parts = []
+    for some, _ in source.blocks(None, 8 * 3 * 900):
+        parts.append(len(some))
+    asked = [part for advice, *part in recorder.asked if advice == mmap.MADV_WILLNEED]
+    assert parts == [900, 900, 200]
+    first, last = 96 + 24 * 900, 96 + 24 * 1800
+    starts = [first - first % mmap.PAGESIZE, last - last % mmap.PAGESIZE]
+    assert asked == [[starts[0], last - starts[0]], [starts[1], 96 + 24 * 2000 - starts[1]]]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.skipif(not hasattr(mmap, "MADV_WILLNEED"), reason="the system takes no advice")
+def test_asking_for_a_file_that_shrank_or_is_gone_changes_nothing(order, tmp_path):
+    path = tmp_path / "X.npy"
+    np.save(path, np.ones((9000, 3), order=order))
+    X = np.load(path, mmap_mode="r")
+    for length in (5000, 0, None):
+        if length is None:
+            path.unlink()
+        else:
+            os.truncate(path, length)
+        for first in (0, 7000, 8999, 9000):
+            for rows in (X, X[::2], X[:, 1:], X[100:]):
+                sources._read_ahead(rows, first, 1000)

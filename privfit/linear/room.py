@@ -1,0 +1,208 @@
+"""How much memory the matrices of an additive model take at most: a public bound.
+
+The public rule says how many functions a number gets, and how often it is cut; so the bound
+follows from the declared columns, the budget and the public number of records. Where that number is
+public but not known before records are read, the least bound over all numbers is asked for first,
+the largest is kept free of blocks, and the bound itself is asked for when records are counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from privfit._kernels import threads
+from privfit.base.errors import DeclarationError
+from privfit.domains import Domain, Numeric, Schema
+from privfit.domains.columns import Column
+from privfit.domains.hashing import BUCKETS
+from privfit.domains.scales import CUTS, MOST_DIMENSIONS
+from privfit.linear.additive import Additive
+from privfit.linear.coding import Coding, coded, ruled
+from privfit.linear.descent import WIDEST_WHITENED, Gradient
+from privfit.linear.objective_perturbation import ObjectivePerturbation
+from privfit.linear.recipe import Recipe
+from privfit.objectives.features import BESIDE_LINE, WIDEST, most_bytes
+from privfit.records.packing import MAX_RECORDS
+from privfit.runs.blanks import USUAL_LEVELS, most_bins
+from privfit.runs.payment import Terms
+
+__all__ = ["CODERS", "descent_room", "most_room", "most_shape", "room_of"]
+
+CODERS = (Additive, ObjectivePerturbation)  # whose columns are coded
+STEP = 1.1  # between numbers of records that are tried
+# Matrices (columns, columns) that a descent holds at a time: where it whitens by second moments,
+# for each further thread that adds up some, and where it does not.
+MOMENTS, OF_THREAD, PLAIN = 14, 6, 5
+
+
+def room_of(
+    schema: Schema,
+    terms: Terms,
+    solver_of: Callable[[Recipe, float], tuple[str, Any]],
+    coding: Coding,
+    models: int,
+    is_pure: Callable[[Recipe], bool] | None = None,
+) -> tuple[int, int]:
+    """The least and the most bytes that a model may take, as far as they are known unread.
+
+    Parameters
+    ----------
+    schema : Schema
+        The declared columns, which may have blanks.
+    terms : Terms
+        The budget, the neighbour relation and the public number of records, if it is declared.
+    solver_of : callable (Recipe, float) -> (str, settings)
+        The solver by the recipe and the delta that is used.
+    coding : Coding
+        How numbers are cut.
+    models : int
+        How many models share the budget.
+    is_pure : callable (Recipe) -> bool or None, default=None
+        Whether a delta is left unused, by the recipe with it; by default it is not.
+
+    Returns
+    -------
+    least, most : int
+        The same if the number of records does not matter, or is declared.
+    """
+    sizes: list[int | None] = [terms.n_public]
+    if terms.n_public is None and terms.neighbours.replaces:
+        count = math.ceil(math.log(MAX_RECORDS) / math.log(STEP))
+        sizes = [math.ceil(STEP**i) for i in range(count + 1)]
+    found: dict[Any, int] = {}
+    for size in sizes:
+        recipe, used = ruled(schema, size, terms, models, is_pure)
+        recipe = coding.changed(recipe)
+        _, settings = solver_of(recipe, used.delta)
+        if not isinstance(settings, CODERS):  # columns stay as they are declared
+            found[None] = 0
+            continue
+        followed = settings.following(recipe)
+        counts = recipe.depth, recipe.beside, recipe.hashes, recipe.public, recipe.learned
+        key = *counts, recipe.straight, type(followed)
+        if key not in found:
+            found[key] = most_room(coded(schema, coding, recipe), followed, recipe)
+    return min(found.values()), max(found.values())
+
+
+def most_room(schema: Schema, settings: Any, recipe: Recipe) -> int:
+    """The bytes that a model of a coded schema takes at most.
+
+    Parameters
+    ----------
+    schema : Schema
+        The coded columns, of which some are to be bought.
+    settings : Additive or ObjectivePerturbation
+        The solver, which follows the recipe.
+    recipe : Recipe
+        The public rule.
+
+    Returns
+    -------
+    int
+        An upper bound.
+    """
+    return most_bytes(*most_shape(schema, settings, recipe))
+
+
+def most_shape(schema: Schema, settings: Any, recipe: Recipe) -> tuple[int, int]:
+    """The most coordinates of records, and the most levels of all columns.
+
+    Parameters
+    ----------
+    schema : Schema
+        The coded columns, of which some are to be bought.
+    settings : Additive or ObjectivePerturbation
+        The solver, which follows the recipe.
+    recipe : Recipe
+        The public rule.
+
+    Returns
+    -------
+    coordinates, levels : int
+        The intercept's coordinate is the last.
+    """
+    columns = schema.columns.values()
+    shapes = [_of_number(one, settings, recipe) for one in columns if one.holds_numbers]
+    coordinates, levels = (sum(some) for some in zip((0, 0), *shapes, strict=True))
+    listed = sum(_of_category(one) for one in columns if not one.holds_numbers)
+    listed = min(listed, WIDEST)  # of bought ones no more are kept than fit beside the others
+    return min(coordinates + listed, WIDEST) + 1, levels + listed
+
+
+def _of_category(column: Column) -> int:
+    return BUCKETS + 1 if column.is_blank else column.width
+
+
+def _of_number(column: Numeric, settings: Any, recipe: Recipe) -> tuple[int, int]:
+    """The most coordinates and levels of a number: functions of the scale, of bins, and a line."""
+    cuts = most_bins(recipe.depth) - 1 if column.is_blank else 0
+    levels = (
+        column.width
+        if not column.is_blank
+        else (cuts + 2 + (len(CUTS) if column.scale is not None else 0))
+    )
+    public, learned = _functions(settings, recipe)
+    most = 1 if column.is_blank else column.missing
+    if column.has_range and getattr(settings, "straight", None):
+        public, learned = min(public, BESIDE_LINE), min(learned, BESIDE_LINE)
+        most += 1
+    if column.scale is not None:
+        most += min(public, MOST_DIMENSIONS)
+    if column.bins:
+        most += learned
+    return min(most, levels), levels
+
+
+def _functions(settings: Any, recipe: Recipe) -> tuple[int, int]:
+    """The most functions of the scale and of bins."""
+    functions = getattr(settings, "functions", None)
+    if functions is not None:
+        return functions, functions
+    return settings.public or recipe.public, settings.learned or recipe.learned
+
+
+def descent_room(domain: Domain, settings: Any, delta: float, n_threads: int | None) -> int:
+    """The bytes that the matrices of a descent on all coded columns take at most.
+
+    Parameters
+    ----------
+    domain : Domain
+        The declared columns, which may have blanks.
+    settings : object
+        The solver.
+    delta : float
+        The delta of the fit.
+    n_threads : int or None
+        Number of threads, each of which adds up second moments of its own.
+
+    Returns
+    -------
+    int
+        An upper bound; 0 for other solvers.
+    """
+    if not isinstance(settings, Gradient):
+        return 0
+    columns = domain.declared_columns.values()
+    width = sum(_most_width(column) for column in columns)
+    if not columns:
+        with suppress(DeclarationError):  # a box may not know its columns before it sees records
+            width = domain.width
+    sure = not any(column.is_blank for column in columns)
+    most = {None: WIDEST_WHITENED if delta else 0, True: WIDEST, False: 0}[settings.whiten]
+    copies = MOMENTS + OF_THREAD * (threads.resolve(n_threads) - 1)
+    whitened = 0 if sure and width > most else copies * (min(width, most) + 1) ** 2
+    plain = 0 if settings.whiten or (sure and width <= most) else PLAIN * (width + 1) ** 2
+    return int(8 * max(whitened, plain))
+
+
+def _most_width(column: Any) -> int:
+    """The most coded columns of a column, in a fit without a coding."""
+    if not column.is_blank:
+        return column.width
+    if not column.holds_numbers:
+        return BUCKETS + 1
+    return (most_bins(USUAL_LEVELS) if column.bins == "auto" else int(column.bins or 1)) + 1

@@ -1,0 +1,114 @@
+"""What a stream leaves to an additive model is as much as that takes, whatever is bought."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from privfit import (
+    Box,
+    Categorical,
+    Coding,
+    Gradient,
+    Local,
+    LogisticRegression,
+    Numeric,
+    Schema,
+    Stream,
+)
+from privfit.linear import additive, fitting, room
+
+KINDS = {
+    "numbers": {f"x{i}": Numeric(bins="auto") for i in range(8)},
+    "many numbers": {f"x{i}": Numeric(bins="auto") for i in range(30)},
+    "ranges": {f"x{i}": Numeric(-1, 40) for i in range(6)},
+    "narrow ranges": {f"x{i}": Numeric(0, 0.5) for i in range(3)},
+    "declared bins": {f"x{i}": Numeric(-1, 40, bins=5 + i) for i in range(4)},
+    "mixed": {
+        "x0": Numeric(bins="auto"), "x1": Numeric(-9, 9, fill=0), "x2": Numeric(scale="log"),
+        "x3": Categorical(), "x4": Categorical(["1", "2"], other=True),
+    },
+}  # fmt: skip
+
+
+@pytest.fixture
+def shapes(monkeypatch):
+    """The coordinates and levels of models, and the most that there might have been."""
+    found: dict[str, tuple[int, int]] = {}
+    bought, most = additive.bought_frame, room.most_shape
+
+    def frame(run, s, noise, features):
+        found["made"] = features.dimensions, features.groups[-1].stop
+        return bought(run, s, noise, features)
+
+    def shape(*public):
+        found["most"] = most(*public)
+        return found["most"]
+
+    monkeypatch.setattr(additive, "bought_frame", frame)
+    monkeypatch.setattr(room, "most_shape", shape)
+    return found
+
+
+@pytest.mark.parametrize("coding", [Coding(), Coding(cuts=6), Coding(family="quantile", cuts=2)])
+@pytest.mark.parametrize("epsilon", [0.1, 3.0, 100.0, 1000.0])
+@pytest.mark.parametrize("kinds", KINDS)
+def test_no_more_coordinates_and_levels_are_made_than_were_left_room_for(
+    kinds, epsilon, coding, shapes
+):
+    rng, n = np.random.default_rng(1), 2000
+    X = rng.standard_t(1, (n, len(KINDS[kinds])))
+    X[:, 3:4] = rng.integers(0, 500, (n, 1)) if kinds == "mixed" else X[:, 3:4]
+    model = LogisticRegression(
+        epsilon, 1e-6, domain=Schema(KINDS[kinds]), classes=[0, 1], coding=coding,
+        solver=additive.Additive(steps=2), random_state=0,
+    )  # fmt: skip
+    known = {}
+
+    def room_of(*arguments):
+        known["room"] = room.room_of(*arguments)
+        return known["room"]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "room_of", room_of)
+        model.fit(Stream(X, memory_limit="99GB"), X[:, 0] > 0)
+    assert shapes["made"][0] <= shapes["most"][0]
+    assert shapes["made"][1] <= shapes["most"][1]
+    least, most = known["room"]
+    assert least <= room.most_bytes(*shapes["most"]) <= most
+
+
+@pytest.mark.parametrize(("n", "is_coded"), [(50, False), (5000, True)])
+def test_room_is_left_to_the_solver_that_is_chosen_when_records_are_counted(
+    n, is_coded, monkeypatch
+):
+    asked, leaving = [], Stream.leaving
+
+    def noted(stream, room, most=0):
+        asked.append((room, most))
+        return leaving(stream, room, most)
+
+    monkeypatch.setattr(Stream, "leaving", noted)
+    X = np.random.default_rng(1).integers(0, 3, (n, 2)).astype(float)
+    schema = Schema({f"x{i}": Categorical([0, 1, 2]) for i in range(2)})
+    model = LogisticRegression(0.05, 1e-6, domain=schema, classes=[0, 1], adjacency="replace")
+    model.fit(Stream(X, memory_limit="9GB"), X[:, 0] > 0)
+    (least, most), (left, later) = asked
+    assert (least, later) == (0, 0)
+    assert 0 < most
+    assert left == (most if is_coded else 0)
+
+
+def test_a_descent_that_does_not_whiten_leaves_room_too():
+    schema = Schema({f"x{i}": Categorical(range(50)) for i in range(30)})
+    square = 8 * 1501**2
+    assert room.descent_room(schema, Gradient(), 1e-6, 1) == 5 * square
+    assert room.descent_room(schema, Gradient(whiten=True), 1e-6, 1) == 14 * square
+    assert room.descent_room(schema, Gradient(whiten=True), 1e-6, 3) == 26 * square
+    assert room.descent_room(Box(-1, 1, 1500), Gradient(whiten=False), 0.0, 3) == 5 * square
+    assert room.descent_room(Box(-1, 1, 100), Gradient(), 1e-6, 1) == 14 * 8 * 101**2
+    assert room.descent_room(Box(-1, 1), Gradient(), 1e-6, 1) < 1000
+    assert room.descent_room(schema, Local(), 1e-6, 1) == 0
+    blanks = Schema({"a": Categorical(), "b": Categorical(range(2000))})
+    whitened, plain = 14 * 8 * 1025**2, 5 * 8 * 3026**2
+    assert room.descent_room(blanks, Gradient(), 1e-6, 1) == max(whitened, plain)
