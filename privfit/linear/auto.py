@@ -5,8 +5,8 @@ of models that share it, one for each of several classes. Records are never look
 
 **Under a schema** of fewer than some 4,000 levels, with an intercept, a logistic model is additive:
 its columns are coded by the rules of `privfit.linear.recipe`. With delta > 0 the solver is
-`Additive`. With delta = 0, without class weights, and if there are numbers or blanks, it is
-`ObjectivePerturbation` on a few public functions of each number. With
+`Additive`. With delta = 0, without class weights, and if there are numbers without declared cuts,
+or blanks, it is `ObjectivePerturbation` on a few public functions of each number. With
 ``coding="declared"``, and everywhere else, the following rules hold. They also hold where the
 recipe's signal, of a column of the *table*, is so low that functions of numbers are not worth their
 noise (`choose_declared`); and where it is lower still, a delta is not used (`leaves_delta`).
@@ -48,6 +48,7 @@ docs/perturbation.md for pure budgets.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from privfit.domains import Domain
 from privfit.linear.additive import Additive
@@ -127,11 +128,17 @@ def is_additive(domain: Domain, terms: Terms, loss: str, intercept: bool) -> boo
     if not columns or loss != "logistic" or not intercept:
         return False
     numbers = sum(column.holds_numbers for column in columns.values())
-    if not terms.delta and not numbers and not domain.has_blanks:  # functions of numbers add none
+    is_cut = all(_is_cut(column) for column in columns.values() if column.holds_numbers)
+    if not terms.delta and is_cut and not domain.has_blanks:  # functions would add noise
         return False
     of_number = max(2 * PUBLIC, most_functions(numbers)) + 1  # and one of missing values
     has_room = most_coordinates(columns, of_number) < WIDEST
     return has_room and not terms.is_infinite
+
+
+def _is_cut(column: Any) -> bool:
+    """Whether a column of numbers has declared bins and nothing else."""
+    return bool(column.bins) and column.scale is None
 
 
 def choose_additive(delta: float) -> Additive | ObjectivePerturbation:

@@ -18,6 +18,7 @@ from reference import cut_ranks, number_place, quantile_score
 from privfit import Budget, Categorical, Coding, Domain, Ledger, Numeric, Release, Schema, Stream
 from privfit.audit import paired
 from privfit.domains.scales import CUTS
+from privfit.linear import auto
 from privfit.linear import coding as module
 from privfit.linear.coding import coded, purchase_of
 from privfit.linear.recipe import Recipe
@@ -101,6 +102,18 @@ def test_numbers_are_bought_above_it_and_declared_bins_stay():
     assert schema.blanks == ["age", "gain", "years", "city"]
     assert schema.columns["hours"] is MIXED.columns["hours"]
     assert (schema.grid, schema.missing) == (MIXED.grid, MIXED.missing)
+
+
+@pytest.mark.parametrize(("number", "coded_if_pure"), [
+    (Numeric(17, 90, bins=[30, 50]), False), (Numeric(17, 90, bins=8), False),
+    (Numeric(17, 90), True), (Numeric(), True), (Numeric(17, 90, bins="auto"), True),
+    (Numeric(scale="log"), True), (Numeric(17, 90, bins=8, scale="log"), True),
+])  # fmt: skip
+def test_a_pure_budget_keeps_tables_whose_numbers_are_all_cut_as_they_are(number, coded_if_pure):
+    schema = Schema({"hours": Numeric(1, 99, bins=[20, 40]), "age": number})
+    for delta in (0.0, 1e-6):
+        found = auto.is_additive(schema, Terms("test", 1.0, delta), "logistic", intercept=True)
+        assert found == (coded_if_pure or delta > 0)
 
 
 def test_families_say_otherwise():
