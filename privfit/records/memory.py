@@ -24,7 +24,7 @@ from privfit._kernels import threads
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_whole
 
-__all__ = ["Room", "give_back", "limit_of", "resident"]
+__all__ = ["Room", "check_room", "give_back", "limit_of", "resident"]
 
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
@@ -85,6 +85,23 @@ def give_back() -> None:
         trim(0)
 
 
+def check_room(limit: int | None, held: int, left: int) -> None:
+    """Refuse a limit that is too low for a block, beside what is held and what is left to a model.
+
+    What is held is measured before records are read, so that nothing here depends on them.
+    """
+    taken = held + left
+    if limit is None or limit - taken >= LEAST_ROOM:
+        return
+    least = math.ceil((taken + LEAST_ROOM) / ROUNDED) * ROUNDED // 10**6
+    model = f", and for a model of up to {left // 10**6} MB" if left > ROUNDED else ""
+    remedy = ", or declare more of its columns" if left > ROUNDED else ""
+    raise DeclarationError(
+        f"memory_limit ({limit} bytes) must leave room to read and pack a block{model}, "
+        f"beside what the process holds; pass memory_limit='{least}MB' or more{remedy}"
+    )
+
+
 class Room:
     """What one reading of a source may take.
 
@@ -105,6 +122,8 @@ class Room:
 
     Attributes
     ----------
+    held : int
+        Bytes that the process held, and those of the reader.
     block, packed : int
         Bytes of a block as its source counts them, and of a packed one.
     packers : int
@@ -122,18 +141,12 @@ class Room:
         again: bool = False,
     ) -> None:
         give_back()
-        held = resident()
-        taken = held + reader + left
+        self.held = resident() + reader
+        taken = self.held + left
         self._limit = taken + USUAL_ROOM if limit is None else limit
         free = self._limit - taken
-        if free < LEAST_ROOM and not again:
-            least = math.ceil((taken + LEAST_ROOM) / ROUNDED) * ROUNDED // 10**6
-            model = f", and for a model of up to {left // 10**6} MB" if left > ROUNDED else ""
-            remedy = ", or declare more of its columns" if left > ROUNDED else ""
-            raise DeclarationError(
-                f"memory_limit ({limit} bytes) must leave room to read and pack a block{model}, "
-                f"beside what the process holds; pass memory_limit='{least}MB' or more{remedy}"
-            )
+        if not again:
+            check_room(limit, self.held, left)
         free = max(free, LEAST_ROOM)
         kept = max(0, free - LEAST_ROOM - later)
         self._left = int(kept * (STAYING if staying is None else staying))

@@ -37,7 +37,7 @@ from privfit.base.errors import DeclarationError, access_error
 from privfit.base.typing import Array, Integers
 from privfit.domains.schema import Schema
 from privfit.records.ahead import in_order
-from privfit.records.memory import Room, give_back, limit_of
+from privfit.records.memory import Room, check_room, give_back, limit_of, resident
 from privfit.records.once import ReadRows, ReadSource
 from privfit.records.rows import Rows
 from privfit.records.sources import source_of
@@ -115,6 +115,7 @@ class Stream:
         self._source: Any = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
         self._left = self._later = 0  # bytes of the limit that are left to a model, or may be
+        self._held: list[int] = []  # bytes before records were read; copies share the list
         self._block = 0  # bytes of a block when its records were read first: what fitted then, fits
 
     def __repr__(self) -> str:
@@ -172,8 +173,11 @@ class Stream:
         return other
 
     def check_room(self) -> None:
-        """Refuse a limit without room for a model whose size follows from the records' number."""
-        Room(self._limit, None, left=self._left)
+        """Refuse a limit without room for a model whose size follows from the records' number.
+
+        Blocks in memory leave room for it. They do not count here: they depend on records.
+        """
+        check_room(self._limit, *(self._held or [resident()]), self._left)
 
     def read_once(
         self, schema: Schema, y: Any, classes: Array, n_threads: int | None = None
@@ -237,6 +241,8 @@ class Stream:
         reader = source.reader_bytes(y)  # which looks at the declared columns of all files
         again, left = self._block > 0, (self._left, self._later)
         room = Room(self._limit, n_threads, reader, staying, *left, again=again)
+        if not again:
+            self._held[:] = [room.held]
         block = max(room.block, self._block)
         cache = _Cache(self._folder)
         packed = in_order(

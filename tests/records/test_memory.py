@@ -266,6 +266,25 @@ def test_a_limit_that_is_too_low_for_so_many_records_is_refused_before_the_charg
     assert ledger.spent.epsilon == 20
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize(("columns", "solver"), [(30, "additive"), (2, "auto"), (2, "gradient")])
+def test_memory_that_records_take_decides_no_refusal(monkeypatch, adjacency, columns, solver):
+    """A long cell may take any amount of it: refusals follow from what was held before."""
+    held = [200 * 10**6]
+    monkeypatch.setattr(memory, "resident", lambda: held[0])
+    X, y = np.random.default_rng(0).uniform(0, 1, (300, columns)), np.arange(300) % 2
+    whole, box = Schema({f"x{i}": Numeric(bins="auto") for i in range(columns)}), Box(0, 1, columns)
+    model = LogisticRegression(
+        1.0, 1e-6, domain=whole if solver == "additive" else box, classes=[0, 1], solver=solver,
+        adjacency=adjacency, n_public=None if adjacency == "replace" else 300,
+    )  # fmt: skip
+    stream = Stream(X, memory_limit="600MB", progress=lambda _: held.__setitem__(0, 590 * 10**6))
+    model.fit(stream, y)
+    assert held[0] == 590 * 10**6  # records were read
+    with pytest.raises(ValueError, match="memory_limit"):  # what is held before them does count
+        model.fit(Stream(X, memory_limit="600MB"), y)
+
+
 def test_less_room_makes_smaller_blocks_and_fewer_packers(monkeypatch):
     monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
     rooms = [memory.Room(limit * 10**6, 4) for limit in (240, 400, 1000, 10_000)]
