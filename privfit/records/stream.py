@@ -177,7 +177,8 @@ class Stream:
 
         Blocks in memory leave room for it. They do not count here: they depend on records.
         """
-        check_room(self._limit, *(self._held or [resident()]), self._left)
+        held = self._held[0] if self._held else resident()
+        check_room(self._limit, held, self._left)
 
     def read_once(
         self, schema: Schema, y: Any, classes: Array, n_threads: int | None = None
