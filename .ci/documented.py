@@ -38,6 +38,7 @@ SHORT = {
     "bench pictures": "--quick",
     "python tools/releases.py --compare tests/models/releases.json": "--filter mechanism",
     "python tools/streams.py": "--rows 100000",
+    "python tools/streams.py --dask": "--rows 100000",
 }
 
 INSTALLS = "installs: every job of .ci/run does so, in environments of its own"
