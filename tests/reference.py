@@ -1481,6 +1481,33 @@ def number_key(x: float) -> int | None:
     return None if place is None else int(place / 2**16)
 
 
+def span_sizes() -> list[float]:
+    """Where cells of half a decade end: a sixteenth of one above 10^-4, 10^-3.5, ..., 10^8.5."""
+    return [float(f"{10 ** (k / 2 + 1 / 16):.4g}") for k in range(-8, 18)]
+
+
+def span_cell(x: float) -> int | None:
+    """The cell of a number: of 27 negative ones, one around 0, and 27 positive ones."""
+    sizes = [1e-6, *span_sizes()]
+    begins = [-size for size in reversed(sizes)] + sizes
+    key = number_key(x)
+    return None if key is None else sum(key >= (number_key(b) or 0) for b in begins)
+
+
+def span_ends(noisy: Sequence[float], deviation: float) -> tuple[float, float] | None:
+    """The ends of the cells that stand out, of what is between, and of all that stands beside."""
+    strong = [i for i, count in enumerate(noisy) if count > 3.5 * deviation]
+    inside = set(range(min(strong), max(strong) + 1)) if strong else set()
+    for _ in noisy:
+        inside |= {i for i, count in enumerate(noisy)
+                   if count > 1.5 * deviation and {i - 1, i + 1} & inside}  # fmt: skip
+    sizes = [0.0, *span_sizes(), 1e9]
+    ends = [-size for size in reversed(sizes)] + sizes
+    if not inside or inside == {27}:
+        return None
+    return ends[min(inside)], ends[max(inside) + 1]
+
+
 def quantile_score(values: Sequence[int], c: int, a: int, b: int) -> int:
     """-abs((b - a) L - a R) of the values below and above c."""
     below, above = sum(v < c for v in values), sum(v > c for v in values)

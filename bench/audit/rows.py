@@ -610,8 +610,9 @@ def schemas() -> Iterator[Audit]:
 
 
 CODINGS = {
-    "scale and cuts": privfit.Coding(cuts=2),
-    "cuts alone": privfit.Coding(cuts=2, family="quantile"),
+    "scale and cuts": (privfit.Coding(cuts=2), {}),
+    "cuts alone": (privfit.Coding(cuts=2, family="quantile"), {}),
+    "spans": (privfit.Coding(), {"x": privfit.Numeric(bins=32, scale="log")}),
 }
 DECLARED = {
     "x": privfit.Numeric(),
@@ -621,12 +622,13 @@ DECLARED = {
 
 
 def codings() -> Iterator[Audit]:
-    """What a fit buys for its coding: cuts of blank numbers and within ranges, and buckets."""
-    for what, coding in CODINGS.items():
+    """What a fit buys for its coding: cuts, within ranges and without, spans, and buckets."""
+    for what, (coding, declared) in CODINGS.items():
+        schema = privfit.Schema(DECLARED | declared)
 
-        def run(table, delta, adjacency, ledger, random_state, coding=coding):
+        def run(table, delta, adjacency, ledger, random_state, coding=coding, schema=schema):
             terms = Terms("coding", EPSILON, delta, adjacency, N_PUBLIC, ledger, random_state)
-            found = purchase_of(privfit.Schema(DECLARED), table, terms, coding)
+            found = purchase_of(schema, table, terms, coding)
             assert found.purchase is not None
             paid = terms.charge(found.purchase.sums)
             bought = found.purchase.buy(paid)

@@ -4,7 +4,8 @@ A *coded schema* says which numbers are cut and how; `coded` makes it from a dec
 facts alone. What it leaves blank is bought by `purchase_of`, from the budget of the fit:
 
 - a number without bins, blank or with a declared range, is cut at the public scale of all numbers,
-  and where the signal carries it at private medians as well;
+  and where the signal carries it at private medians as well. Below that signal it has equal bins,
+  within its range, or within a span where its numbers lie, which is bought;
 - declared bins and declared categories stay exactly as they are, and cost nothing;
 - blank categories are bought as without a coding, at the recipe's share.
 
@@ -14,7 +15,8 @@ holds for a declared range, too.
 **Privacy.** Which columns are cut, how deep, and for how much follows from the declarations, the
 budget and the public number of records. The draws are those of `privfit.runs.blanks`: one selection
 for each level and number, of range 2 if a record is added or removed and 4 if it is replaced, and
-noisy counts of buckets of l2 sensitivity sqrt(d) or sqrt(2 d), for d columns.
+noisy counts of buckets, and of cells of spans, of l2 sensitivity sqrt(d) or sqrt(2 d), for d
+columns.
 """
 
 from __future__ import annotations
@@ -130,8 +132,11 @@ class Coding(Parameters):
             What a fit uses.
         """
         depth = self._depth(recipe)
+        spans = recipe.span_share if self.family == "auto" and not depth else 0.0
         share = (recipe.cut_share or SHARE) if depth else 0.0
-        return replace(recipe, depth=depth, cut_share=share, **self._split(recipe, depth))
+        return replace(
+            recipe, depth=depth, cut_share=share, span_share=spans, **self._split(recipe, depth)
+        )
 
     def _depth(self, recipe: Recipe) -> int:
         if self.family in ("log", "width"):
@@ -211,6 +216,8 @@ def _coded(name: str, column: Any, coding: Coding, recipe: Recipe) -> Any:
     scale: Any = None if coding.family == "quantile" else "log"
     if recipe.depth:
         return Numeric(*ends, bins="auto", fill=column.fill, scale=scale)
+    if recipe.span_share and not column.has_range:
+        return Numeric(bins=recipe.beside, fill=column.fill, scale=scale)
     bins = 0
     if scale is not None and column.has_range:
         bins = recipe.beside or _bins_of_few_cells(column)
@@ -268,7 +275,7 @@ def purchase_of(
         return Coded(chosen, recipe, None, terms)
     plan = BlankPlan.shared(
         chosen, terms.budget, terms.neighbours, recipe.depth, recipe.cut_share or SHARE,
-        recipe.category_share,
+        recipe.category_share, recipe.span_share or SHARE,
     )  # fmt: skip
     return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)), terms)
 

@@ -9,7 +9,7 @@ Records are never looked at. Where their number is not public, s is taken to be 
 rule                s < 50       s < 150    s < 500    more           because
 ==================  ===========  =========  =========  =============  ==============================
 cuts are bought     no           from 80    yes        yes            below they cost more than they
-                                                                      show
+                                                                      show; spans may do
 share of cuts       0            .1         .1         .3             a high signal leaves budget
                                                                       for finer cuts
 metric              block        block      full       full           at a low signal noise drowns
@@ -48,9 +48,15 @@ declared range. These have even fewer functions: a straight line over the range,
 squared length of a row, and one function of the scale beside it, which tells 0 from the rest. Their
 floor is 10, and their clip .6 from s = 3 on.
 
+*Spans*: where no cuts are bought, numbers without a range are cut equally where they lie, for as
+much of mu^2 as counts their cells (`privfit.runs.spans`) with a standard deviation of a hundredth
+of all records, but no more than .1. Nothing is bought if that leaves more than three hundredths, in
+wide tables, or with 30 numbers.
+
 *Bins beside the scale*: where no cuts are bought, a declared range has 32 equal bins as well, which
-tell apart what is in one cell of the scale. With as many ranges as crowded tables have, whatever
-the signal, and under a pure budget, only ranges of fewer than 8 cells have bins, 16 of them.
+tell apart what is in one cell of the scale; a span has as many. With as many ranges as crowded
+tables have, whatever the signal, and under a pure budget, only ranges of fewer than 8 cells have
+bins, 16 of them.
 
 *Dimensions* of a number: D = 2.5 sqrt(n mu / changes) / numbers, within [8, 48], or up to 80 from
 s = 2000 on, but never so many that numbers have more than 2,048 functions together. Of them 8 are
@@ -85,6 +91,8 @@ Metric: TypeAlias = Literal["block", "full"]
 
 USUAL_SIGNAL = 100.0  # where the number of records is not public
 LEAST_CUT = 80.0  # the signal from which cuts are bought
+SPAN_SHARE = 0.1  # of mu^2, at most
+SPAN_ERROR, MOST_SPAN_ERROR = 0.01, 0.03  # of a cell's count, as a part of all records
 LEAST_FULL = 150.0  # from which all products of columns are bought
 HIGH, HIGHER, HIGHEST = 500.0, 1000.0, 2000.0
 FEWEST, MANY, MOST = 8, 48, 80  # dimensions of a number; the most from the highest signal on
@@ -129,8 +137,8 @@ class Recipe:
         Levels of medians that cut a number; 0 if no cuts are bought.
     mixing : float
         The part of the kernel of cuts that is smooth; the rest tells single bins apart.
-    cut_share, category_share : float
-        Fractions of mu^2 that buy cuts and categories, were all columns bought.
+    cut_share, span_share, category_share : float
+        Fractions of mu^2 that buy cuts, spans and categories, were all columns bought.
     metric : {'block', 'full'}
         Whether second moments are bought of each column by itself, or of all together.
     moments : float
@@ -172,6 +180,7 @@ class Recipe:
     depth: int
     mixing: float
     cut_share: float
+    span_share: float
     category_share: float
     metric: Metric
     moments: float
@@ -250,6 +259,7 @@ class Recipe:
             signal=signal,
             **_sizes(signal, columns, numbers, wide),
             cut_share=_by(signal, (LEAST_CUT, 0.0), (HIGH, 0.1), (math.inf, 0.3)),
+            span_share=0.0 if wide else _span_share(signal, neighbours, columns, numbers, ranged),
             category_share=0.1,
             metric="full" if full else "block",
             moments=0.1 if full else 0.05,
@@ -318,6 +328,7 @@ class Recipe:
             depth=depth,
             mixing=0.6,
             cut_share=0.1 if depth else 0.0,
+            span_share=0.0,
             smooth=SMOOTHEST if wide else SMOOTH,
             beside=0,
             hashes=hashes,
@@ -341,6 +352,19 @@ def _clip(signal: float, crowded: bool) -> float:
     if crowded and signal >= LEAST_CROWDED_CLIP:
         return CROWDED_CLIP
     return 0.4 if signal < LEAST_FULL else min(1.5, max(0.7, 0.7 * math.sqrt(signal / 250)))
+
+
+def _span_share(
+    signal: float, neighbours: Neighbours, columns: int, numbers: int, ranged: int
+) -> float:
+    """What spans of the numbers without a range cost; 0 if none are bought."""
+    unknown, changes = numbers - ranged, neighbours.changes
+    if signal >= LEAST_CUT or numbers >= CROWDED or unknown < 1:
+        return 0.0
+    of_one = math.sqrt(unknown * changes) / (signal * columns * changes)  # error at a share of 1
+    if of_one > MOST_SPAN_ERROR * math.sqrt(SPAN_SHARE):
+        return 0.0
+    return min(SPAN_SHARE, (of_one / SPAN_ERROR) ** 2) * columns / unknown
 
 
 def _slope(signal: float, wide: bool, widest: bool) -> float:

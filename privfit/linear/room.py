@@ -82,7 +82,7 @@ def room_of(
             continue
         followed = settings.following(recipe)
         counts = recipe.depth, recipe.beside, recipe.hashes, recipe.public, recipe.learned
-        key = *counts, recipe.straight, type(followed)
+        key = *counts, recipe.straight, recipe.span_share > 0, type(followed)
         if key not in found:
             found[key] = most_room(coded(schema, coding, recipe), followed, recipe)
     return min(found.values()), max(found.values())
@@ -139,12 +139,10 @@ def _of_category(column: Column) -> int:
 
 def _of_number(column: Numeric, settings: Any, recipe: Recipe) -> tuple[int, int]:
     """The most coordinates and levels of a number: functions of the scale, of bins, and a line."""
-    cuts = most_bins(recipe.depth) - 1 if column.is_blank else 0
-    levels = (
-        column.width
-        if not column.is_blank
-        else (cuts + 2 + (len(CUTS) if column.scale is not None else 0))
-    )
+    levels = column.width
+    if column.is_blank:  # one more for missing values
+        of_scale = len(CUTS) if column.scale is not None else 0
+        levels = _most_bins(column, recipe.depth) + 1 + of_scale
     public, learned = _functions(settings, recipe)
     most = 1 if column.is_blank else column.missing
     if column.has_range and getattr(settings, "straight", None):
@@ -205,4 +203,9 @@ def _most_width(column: Any) -> int:
         return column.width
     if not column.holds_numbers:
         return BUCKETS + 1
-    return (most_bins(USUAL_LEVELS) if column.bins == "auto" else int(column.bins or 1)) + 1
+    return _most_bins(column, USUAL_LEVELS) + 1
+
+
+def _most_bins(column: Any, depth: int) -> int:
+    """The most bins that a blank number gets, by bought cuts or within a bought range."""
+    return most_bins(depth) if column.bins == "auto" else int(column.bins or 1)

@@ -41,12 +41,14 @@ class Blanks:
     ranges    numbers whose range is bought
     hashed    categories whose buckets are bought
     named     categories whose names are bought
+    spans     numbers beside the public scale that are cut equally where they lie
     """
 
     cuts: tuple[str, ...]
     ranges: tuple[str, ...]
     hashed: tuple[str, ...]
     named: tuple[str, ...]
+    spans: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, schema: Schema) -> Blanks:
@@ -56,12 +58,12 @@ class Blanks:
         def those(kind: str) -> tuple[str, ...]:
             return tuple(name for name, column in blank.items() if _kind(column) == kind)
 
-        return cls(those("cuts"), those("ranges"), those("hashed"), those("named"))
+        return cls(those("cuts"), those("ranges"), those("hashed"), those("named"), those("spans"))
 
     @property
     def numbers(self) -> tuple[str, ...]:
         """All blank numbers."""
-        return self.cuts + self.ranges
+        return self.cuts + self.ranges + self.spans
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -71,7 +73,9 @@ class Blanks:
 
 def _kind(column: Column) -> str:
     if column.holds_numbers:
-        return "cuts" if column.bins == "auto" else "ranges"
+        if column.bins == "auto":
+            return "cuts"
+        return "ranges" if column.scale is None else "spans"
     return "hashed" if column.names is None else "named"
 
 

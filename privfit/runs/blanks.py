@@ -11,6 +11,9 @@ alone. What is bought:
   of few digits, as shared values are. Segments with few records are left without a cut, and equal
   cuts are dropped. A column without any is one bin, or two that meet at 0 if it has no range;
 - **ranges**, by two quantiles, 1/100 and 99/100, of all keys;
+- **spans** of numbers that have a scale and a number of bins: noisy counts of coarse cells
+  (`runs.spans`). One record counts in one cell of each of d such columns: l1 d and l2 sqrt(d) if it
+  is added or removed, 2 d and sqrt(2 d) if it is replaced;
 - **buckets** of hashed categories: noisy counts of all 1,024 of each column, also the empty ones; a
   bucket of at least 2.5 standard deviations of the noise is kept. One record counts in d buckets, d
   columns: l1 d and l2 sqrt(d) if it is added or removed, 2 d and sqrt(2 d) if it is replaced;
@@ -26,8 +29,8 @@ that they fit. Half of delta pays for names, if there are any. With delta = 0, e
 equally by the columns. Within a column's share, its selections are equal.
 
 **Shares of a coding** (`BlankPlan.shared`): numbers that are cut get a part of mu^2 of the whole
-budget, and blank categories another, each times the part of all columns that they are. With
-delta = 0, they are parts of epsilon.
+budget, blank categories another, and spans a third, each times the part of all columns that they
+are. With delta = 0, they are parts of epsilon.
 
 **Ranks** of cuts are assumed, and public: nothing is counted. A segment of mass m that is cut at a
 key leaves (1 - p) / 2 of it below, p inside and the rest above, p = 0.1; so does a cut of two sides
@@ -73,6 +76,7 @@ from privfit.privacy.quantiles import Segment, SegmentQuantiles
 from privfit.privacy.remainder import epsilon_left, gaussian_left
 from privfit.records.blanks import BlankRows, Blanks
 from privfit.records.sums import Sums
+from privfit.runs.spans import cell_counts, span_of, spanned
 
 __all__ = ["BlankPlan"]
 
@@ -108,10 +112,8 @@ class BlankPlan:
         The number of levels of medians.
     selection : float
         The epsilon of each selection; 0 if there is none.
-    counts : DiscreteGaussian, DiscreteLaplace or None
-        The noise of the buckets of all hashed columns.
-    factor : int
-        Units of a bucket's count.
+    counts : Counts or None
+        How the counts of the buckets of all hashed columns are bought.
     names : NameSet, NoisyNames or None
         How names are bought: column by column, or all at once.
     ranked : bool, default=False
@@ -120,18 +122,20 @@ class BlankPlan:
         The most buckets and names of all columns together that are kept; None for all.
     bar : float, default=2.5
         Standard deviations of noise from which a bucket is kept.
+    spans : Counts or None, default=None
+        How the counts of the cells of all spans are bought.
     """
 
     blanks: Blanks
     neighbours: Neighbours
     levels: int
     selection: float
-    counts: DiscreteGaussian | DiscreteLaplace | None
-    factor: int
+    counts: Counts | None
     names: NameSet | NoisyNames | None
     ranked: bool = False
     room: int | None = None
     bar: float = BAR
+    spans: Counts | None = None
 
     @classmethod
     def of(
@@ -173,15 +177,16 @@ class BlankPlan:
         levels: int,
         of_cuts: float,
         of_categories: float,
+        of_spans: float = SHARE,
     ) -> BlankPlan:
         """The plan of a fit whose coding says how deep numbers are cut, and for how much.
 
-        `of_cuts` and `of_categories` are parts of mu^2, were all columns bought; a pure budget has
-        a part of its own.
+        `of_cuts`, `of_categories` and `of_spans` are parts of mu^2, were all columns bought; a pure
+        budget has a part of its own.
         """
         blanks = Blanks.of(schema)
         _check(blanks, budget, None)
-        parts = (of_cuts, of_categories) if budget.delta else (PURE_SHARE, PURE_SHARE)
+        parts = (of_cuts, of_categories, of_spans) if budget.delta else 3 * (PURE_SHARE,)
         shares = _Shares(blanks, budget, neighbours, len(schema.columns), *parts, ranked=True)
         return replace(shares.sized(shares.whole, levels), bar=BAR if budget.delta else PURE_BAR)
 
@@ -191,8 +196,7 @@ class BlankPlan:
         found = []
         if self.selection:
             found.append(Event("selection", self.selection, self._selections))
-        if self.counts is not None:
-            found.append(self.counts.event)
+        found += [one.noise.event for one in (self.spans, self.counts) if one is not None]
         if isinstance(self.names, NameSet):
             one = self.names.event
             found.append(Event(one.kind, one.parameter, len(self.blanks.named), one.delta))
@@ -252,8 +256,10 @@ class BlankPlan:
             said["levels"] = self.levels
         if self.selection:
             said["selection"] = self.selection
+        if self.spans is not None:
+            said["spans"] = repr(self.spans)
         if self.counts is not None:
-            said |= {"counts": repr(self.counts), "factor": self.factor}
+            said |= {"counts": repr(self.counts.noise), "factor": self.counts.factor}
         if self.names is not None:
             said["names"] = repr(self.names)
         return said
@@ -266,7 +272,8 @@ class BlankPlan:
         few = Categorical(buckets=range(min(STAND_IN, room)))
         some: dict[str, Column] = {
             **{name: _cut_at(schema.columns[name], []) for name in self.blanks.cuts},
-            **dict.fromkeys(self.blanks.ranges, Numeric(-1, 1, fill=0)),
+            **{name: spanned(_number(schema, name), (-1.0, 1.0)) for name in self.blanks.spans},
+            **{name: _within(_number(schema, name), -1.0, 1.0) for name in self.blanks.ranges},
             **dict.fromkeys(self.blanks.categories, few),
         }
         columns = {name: some.get(name, column) for name, column in schema.columns.items()}
@@ -274,10 +281,9 @@ class BlankPlan:
 
     def buy(self, schema: Schema, sums: Sums[BlankRows], release: Releasing) -> Schema:
         """The schema with its blanks filled in; `release` was charged for the plan's events."""
-        found: dict[str, Column] = {}
-        for name in self.blanks.numbers:
-            column = schema.columns[name]
-            assert column.holds_numbers
+        found: dict[str, Column] = dict(self._spanned(schema, sums, release))
+        for name in self.blanks.cuts + self.blanks.ranges:
+            column = _number(schema, name)
             counts = sums.sum(BlankRows.key_counts, name)
             if name in self.blanks.cuts:
                 found[name] = self._cut(name, column, counts, sums, release)
@@ -306,24 +312,36 @@ class BlankPlan:
         return _cut_at(column, *(cutting.ranked if self.ranked else (cutting.cuts,)))
 
     def _ranged(self, column: Numeric, counts: Integers, release: Releasing) -> Numeric:
-        """A number with a range; missing values are its low end, unless there is a fill."""
+        """A number with a range."""
         segment, ends = Segment(counts, favoured), []
         for above in (1, OUTER - 1):
             quantile = SegmentQuantiles(
                 self.selection, self.neighbours, above, OUTER, several=False
             )
             ends += release(quantile, [segment])
-        low, high = _wide_enough(first_place(min(ends)), first_place(max(ends) + 1) - 1)
-        if column.bins:
-            return Numeric(low, high, column.bins, column.fill, missing=column.fill is None)
-        return Numeric(low, high, fill=low if column.fill is None else column.fill)
+        return _within(
+            column, *_wide_enough(first_place(min(ends)), first_place(max(ends) + 1) - 1)
+        )
+
+    def _spanned(
+        self, schema: Schema, sums: Sums[BlankRows], release: Releasing
+    ) -> dict[str, Numeric]:
+        """Numbers cut equally where they lie."""
+        if self.spans is None:
+            return {}
+        names = self.blanks.spans
+        cells = [cell_counts(sums.sum(BlankRows.key_counts, name)) for name in names]
+        noisy = release(self.spans.noise, self.spans.factor * np.array(cells))
+        found = [span_of(row, deviation(self.spans.noise)) for row in noisy]
+        return {name: spanned(_number(schema, name), span)
+                for name, span in zip(names, found, strict=True)}  # fmt: skip
 
     def _buckets(self, sums: Sums[BlankRows], release: Releasing) -> dict[str, Column]:
         """Hashed categories with the buckets that stand out of the noise."""
         if self.counts is None:
             return {}
-        noisy = release(self.counts, self.factor * sums.sum(BlankRows.bucket_counts))
-        kept = noisy >= self.bar * deviation(self.counts)
+        noisy = release(self.counts.noise, self.counts.factor * sums.sum(BlankRows.bucket_counts))
+        kept = noisy >= self.bar * deviation(self.counts.noise)
         if self.room is not None:
             kept &= _largest_of(noisy, self.room - self._room_of_names * len(self.blanks.named))
         of_columns = zip(self.blanks.hashed, kept, noisy, strict=True)
@@ -358,12 +376,33 @@ def _cut_at(column: Any, cuts: list[float], ranks: list[float] | None = None) ->
     )  # fmt: skip
 
 
+def _number(schema: Schema, name: str) -> Numeric:
+    column = schema.columns[name]
+    assert column.holds_numbers
+    return column
+
+
+def _within(column: Numeric, low: float, high: float) -> Numeric:
+    """The column with a range; without bins, missing values are its low end, or the fill."""
+    if column.bins:
+        return Numeric(low, high, column.bins, column.fill, missing=column.fill is None)
+    return Numeric(low, high, fill=low if column.fill is None else column.fill)
+
+
 def _hashed(kept: Flags, noisy: Integers) -> Categorical:
     """A column of these buckets, with the parts of all records that noisy counts say."""
     counts = np.maximum(noisy[kept], 0).tolist()
     total = max(sum(counts), int(noisy.sum()), 1)
     shares = [count * SHARES // total / SHARES for count in counts]
     return Categorical(buckets=np.flatnonzero(kept).tolist(), shares=shares)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Noise for counts, and the units of 1 on whose grid it is drawn."""
+
+    noise: DiscreteGaussian | DiscreteLaplace
+    factor: int = 1
 
 
 def deviation(noise: DiscreteGaussian | DiscreteLaplace) -> float:
@@ -453,6 +492,7 @@ class _Shares:
     columns: int
     of_numbers: float = 1.0
     of_categories: float = 1.0
+    of_spans: float = 1.0
     ranked: bool = False
 
     @classmethod
@@ -484,7 +524,7 @@ class _Shares:
 
     def _selection(self, t: float, levels: int) -> float:
         """The epsilon of one selection."""
-        share = self.of_numbers * len(self.blanks.numbers) / self.columns
+        share = self.of_numbers * len(self.blanks.cuts + self.blanks.ranges) / self.columns
         count = selections(self.blanks, levels)
         if not count:
             return 0.0
@@ -492,23 +532,23 @@ class _Shares:
 
     def sized(self, t: float, levels: int) -> BlankPlan:
         """The plan of this size."""
-        counts, factor = self._counts(t)
         return BlankPlan(
-            self.blanks, self.neighbours, levels, self._selection(t, levels), counts, factor,
-            self._names(t), self.ranked,
+            self.blanks, self.neighbours, levels, self._selection(t, levels),
+            self._counts(t, self.of_categories, len(self.blanks.hashed)), self._names(t),
+            self.ranked, spans=self._counts(t, self.of_spans, len(self.blanks.spans)),
         )  # fmt: skip
 
-    def _counts(self, t: float) -> tuple[DiscreteGaussian | DiscreteLaplace | None, int]:
-        d = len(self.blanks.hashed)
+    def _counts(self, t: float, part: float, d: int) -> Counts | None:
+        """The noise for counts of d columns, in each of which a record counts once."""
         if not d:
-            return None, 1
+            return None
         changed = d * self.neighbours.changes  # l1, and squared l2
         if not self.budget.delta:
-            return DiscreteLaplace(t * (self.of_categories * d) / self.columns, changed), 1
-        mu = t * math.sqrt(self.of_categories * d / self.columns)
+            return Counts(DiscreteLaplace(t * (part * d) / self.columns, changed))
+        mu = t * math.sqrt(part * d / self.columns)
         l2 = math.sqrt(changed) * ABOVE
         factor = max(1, math.ceil(4 * mu / l2))  # so that noise covers the grid
-        return DiscreteGaussian(mu, factor * l2), factor
+        return Counts(DiscreteGaussian(mu, factor * l2), factor)
 
     def _names(self, t: float) -> NameSet | NoisyNames | None:
         d, delta = len(self.blanks.named), NAMES_DELTA * self.budget.delta

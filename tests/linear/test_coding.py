@@ -41,6 +41,7 @@ MIXED = Schema({
 })  # fmt: skip
 HIGH = Recipe.of(10**6, 0.25, ADD_REMOVE, 6, 4)
 LOW = Recipe.of(100, 0.25, ADD_REMOVE, 6, 4)
+SPANNED = Recipe.of(1200, 0.25, ADD_REMOVE, 6, 4)
 
 
 def people(n=N, seed=0):
@@ -140,6 +141,9 @@ def test_a_declared_scale_stays():
     (Coding(), HIGH, {}),
     (Coding(), LOW, {}),
     (Coding(cuts=4), LOW, {"depth": 4, "cut_share": 0.1}),
+    (Coding(), SPANNED, {}),
+    (Coding(cuts=4), SPANNED, {"depth": 4, "cut_share": 0.1, "span_share": 0.0}),
+    (Coding(family="log", dimensions=8), SPANNED, {"span_share": 0.0}),
     (Coding(cuts=2), HIGH, {"depth": 2}),
     (Coding(dimensions=20), HIGH, {"dimensions": 20, "public": 8, "learned": 12}),
     (Coding(dimensions=9), HIGH, {"dimensions": 9, "public": 5, "learned": 4}),

@@ -138,6 +138,38 @@ def test_a_pure_budget_has_no_bins_beside_the_scale():
     assert Recipe.pure(1000, 1.0, ADD_REMOVE, 10, 3).beside == 0
 
 
+# By records times mu: the share of spans of 4 of 9 columns, were all columns bought.
+SPANS = {
+    209: 0.0,  # an error of three hundredths at the largest share
+    211: 0.1 * 9 / 4,
+    632: 0.1 * 9 / 4,
+    640: (200 / 640) ** 2 * 9 / 4,  # an error of one hundredth
+    719: (200 / 719) ** 2 * 9 / 4,
+    721: 0.0,  # cuts are bought
+}
+
+
+@pytest.mark.parametrize(("size", "share"), SPANS.items())
+def test_spans_are_bought_where_counts_of_cells_say_something(size, share):
+    found = Recipe.of(size, 1.0, ADD_REMOVE, 9, 6, ranged=2)
+    assert found.span_share == pytest.approx(share)
+    assert Recipe.of(size, math.sqrt(2), REPLACE, 9, 6, ranged=2).span_share == pytest.approx(
+        share if size != 721 else (200 / 721) ** 2 * 9 / 4
+    )
+    assert Recipe.pure(size, 1.0, ADD_REMOVE, 9, 6).span_share == 0
+
+
+def test_no_spans_are_bought_of_ranges_and_in_wide_tables():
+    assert Recipe.of(300, 1.0, ADD_REMOVE, 9, 6, ranged=6).span_share == 0
+    assert Recipe.of(300, 1.0, ADD_REMOVE, 9, 0).span_share == 0
+    assert Recipe.of(None, 1.0, ADD_REMOVE, 9, 6).span_share == 0
+    assert Recipe.of(3000, 1.0, ADD_REMOVE, 50, 29).span_share > 0
+    assert Recipe.of(3000, 1.0, ADD_REMOVE, 50, 30).span_share == 0  # many numbers
+    assert Recipe.of(599, 1.0, ADD_REMOVE, 50, 26).span_share == 0  # a wide table
+    assert Recipe.of(601, 1.0, ADD_REMOVE, 50, 26).span_share > 0
+    assert Recipe.of(601, 1.0, ADD_REMOVE, 50, 26, pool=True).span_share == 0
+
+
 def test_low_signals_have_the_public_scale_alone():
     r = at(20)
     assert (r.dimensions, r.public, r.learned, r.depth) == (8, 8, 8, 0)

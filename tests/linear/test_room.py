@@ -23,6 +23,7 @@ KINDS = {
     "many numbers": {f"x{i}": Numeric(bins="auto") for i in range(30)},
     "ranges": {f"x{i}": Numeric(-1, 40) for i in range(6)},
     "narrow ranges": {f"x{i}": Numeric(0, 0.5) for i in range(3)},
+    "a range to be bought": {"x0": Numeric(bins=300), "x1": Numeric(bins=200, scale="log")},
     "declared bins": {f"x{i}": Numeric(-1, 40, bins=5 + i) for i in range(4)},
     "mixed": {
         "x0": Numeric(bins="auto"), "x1": Numeric(-9, 9, fill=0), "x2": Numeric(scale="log"),
