@@ -39,6 +39,7 @@ from privfit.objectives import CentersObjective
 from privfit.privacy.ledger import Ledger
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import is_partitioned
+from privfit.records.places import of_a_fit
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.listeners import bar
 from privfit.runs.paths import Generation, Path
@@ -263,7 +264,7 @@ class KMeans(Clusterer):
         """
         terms, mixed = Terms.of(self), Mixed(schema, self.scale)
         first = given or ("auto", Settings())
-        table = X if is_partitioned(X) else read_once(mixed.wanted, X)
+        table = of_a_fit(X) if is_partitioned(X) else read_once(mixed.wanted, X)
         purchase = mixed.purchase(table, terms, self.n_threads, *first)
         if purchase is None:
             found = self._found(table, mixed.coded(mixed.wanted), given)

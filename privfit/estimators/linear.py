@@ -48,6 +48,7 @@ from privfit.linear.summary import Group, Intervals, Line, Released, Summary, ha
 from privfit.privacy.ledger import Ledger
 from privfit.records import is_partitioned
 from privfit.records.answers import Form
+from privfit.records.places import of_a_fit
 from privfit.runs.door import settings_of
 from privfit.runs.noise import Spread
 from privfit.runs.paths import Generation, Paths
@@ -137,7 +138,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         """The records and labels, checked as far as possible without packing them."""
         what, in_parts = type(self).__name__, is_partitioned(X)
         domain = as_linear_domain(self.domain, what, X, y)
-        table = X if in_parts else read_table(self, X, domain)
+        table = of_a_fit(X) if in_parts else read_table(self, X, domain)
         codes, classes = read_labels(y, self.classes, what, in_parts)
         if in_parts and settings.needs_order:
             raise DeclarationError(

@@ -45,6 +45,22 @@ def _is_of_dask(one: Any) -> bool:
     return distributed is not None and isinstance(one, distributed.Future)
 
 
+def of_a_fit(X: Any) -> Any:
+    """Records that a fit may read several times: a stream's memory limit is checked at first.
+
+    Parameters
+    ----------
+    X : object
+        The records.
+
+    Returns
+    -------
+    object
+        A copy of a stream; anything else as it is.
+    """
+    return X.of_a_fit() if isinstance(X, Stream) else X
+
+
 def sums_of(
     X: Any, y: Any, make: Make[R], n_threads: int | None = None, more_columns: int = 0
 ) -> Sums[R]:

@@ -115,8 +115,9 @@ class Stream:
         self._source: Any = source_of(source, columns, delimiter, line_breaks)
         self._folder, self._progress = folder, progress
         self._left = self._later = 0  # bytes of the limit that are left to a model, or may be
-        self._held: list[int] = []  # bytes before records were read; copies share the list
-        self._block = 0  # bytes of a block when its records were read first: what fitted then, fits
+        # Of the first reading in a fit: what was held before it, and the bytes of its blocks, which
+        # fit later, too. Copies share the list; None if each reading stands by itself.
+        self._first: list[int] | None = None
 
     def __repr__(self) -> str:
         return "<Stream of private records>"
@@ -153,6 +154,18 @@ class Stream:
         for records, _ in self._source.blocks(None, room.block):
             yield records
 
+    def of_a_fit(self) -> Stream:
+        """A stream of the same records, for a fit that may read them several times.
+
+        Returns
+        -------
+        Stream
+            The stream. Whether its limit is too low is decided when it is read first.
+        """
+        other = copy(self)
+        other._first = []
+        return other
+
     def leaving(self, room: int, most: int = 0) -> Stream:
         """A stream of the same records, which leaves memory to what is computed of them.
 
@@ -177,7 +190,7 @@ class Stream:
 
         Blocks in memory leave room for it. They do not count here: they depend on records.
         """
-        held = self._held[0] if self._held else resident()
+        held = self._first[0] if self._first else resident()
         check_room(self._limit, held, self._left)
 
     def read_once(
@@ -240,11 +253,11 @@ class Stream:
     ) -> _Streamed[R]:
         source = self._source
         reader = source.reader_bytes(y)  # which looks at the declared columns of all files
-        again, left = self._block > 0, (self._left, self._later)
-        room = Room(self._limit, n_threads, reader, staying, *left, again=again)
-        if not again:
-            self._held[:] = [room.held]
-        block = max(room.block, self._block)
+        first, left = self._first, (self._left, self._later)
+        room = Room(self._limit, n_threads, reader, staying, *left, again=bool(first))
+        block = max(room.block, first[1]) if first else room.block
+        if first is not None:
+            first[:] = first or [room.held, block]
         cache = _Cache(self._folder)
         packed = in_order(
             lambda block: make(*block), source.blocks(y, block, more_columns), room.packers
@@ -257,7 +270,6 @@ class Stream:
             if self._progress is not None:
                 self._progress(len(blocks))
         give_back()
-        self._block = block
         return _Streamed(blocks, n_threads)
 
 
