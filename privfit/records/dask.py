@@ -43,7 +43,7 @@ from privfit.base.errors import (
     MissingExtraError,
 )
 from privfit.base.typing import Integers
-from privfit.domains.frames import chosen, column_names
+from privfit.domains.frames import chosen, column_names, records_of
 from privfit.records.lines import PATIENCE, Lines, Place, listen
 from privfit.records.rows import Rows
 from privfit.records.sums import Make, Question, R, Sums, join_small, share_threads
@@ -183,7 +183,7 @@ def _pack(fit: str, index: int, X: Any, y: Any, make: Make[Rows], order: tuple[A
 
     X, y = _loaded(X), _loaded(y)
     names = tuple(column_names(X) or ())
-    if (X.shape[0] if hasattr(X, "shape") else len(X)) == 0:
+    if records_of(X) == 0:
         return _Card(names=names)
     try:
         X = _in_order(X, names, order)

@@ -90,6 +90,25 @@ def test_partitions_are_read_by_the_names_of_their_columns():
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.parametrize("first", [True, False])
+def test_a_partition_without_records_may_be_of_any_kind(first):
+    columns = {name: column.to_numpy() for name, column in people().items()}
+    none = {name: column[:0] for name, column in columns.items()}
+    parts = [dask.delayed(one) for one in ([none, columns] if first else [columns, none])]
+    frame = people()
+    expected = model(SCHEMA).fit(frame.drop(columns="late"), frame["late"])
+    assert np.array_equal(model(SCHEMA).fit(parts, "late").coef_, expected.coef_)
+
+
+@pytest.mark.parametrize("odd", [7, None, "abc"])
+def test_a_partition_that_is_no_table_is_refused_before_the_charge(odd):
+    ledger, parts = Ledger(1.0), [dask.delayed(people().drop(columns="late")), dask.delayed(odd)]
+    for some in (parts, parts[1:]):
+        with pytest.raises(InputError, match=r"; (pass|select) "):
+            KMeans(2, 1.0, domain=SCHEMA, ledger=ledger).fit(some)
+    assert ledger.spent.epsilon == 0
+
+
 def test_a_label_that_is_no_column_is_refused():
     ledger, there = Ledger(1.0, 1e-6), dd.from_pandas(people(), npartitions=3)
     with pytest.raises(InputError, match=r"y \('early'\) must name a column of X"):
