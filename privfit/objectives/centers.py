@@ -108,9 +108,13 @@ class CentersObjective(Objective[CentersRows]):
         self.n_clusters, self.power, self._n_threads = int(n_clusters), int(power), n_threads
         regrid = partial(_roomy, power=self.power, neighbours=self.neighbours)
         declared = check_domain(domain, "CentersObjective")
+        if declared.n_features is not None:  # before reading, which may code records on its grid
+            declared = regrid(declared)
         pack = partial(CentersRows.pack, domain=declared, regrid=regrid, power=self.power,
                        n_threads=n_threads)  # fmt: skip
-        self._sums = sums_of(X, None, pack, n_threads)
+        # A record is packed with all of its coded columns, at two bytes each.
+        coded = declared.width // 8 if declared.declared_columns else 0
+        self._sums = sums_of(X, None, pack, n_threads, coded)
         self.n_features = self._sums.n_features
         self.domain: Domain = regrid(declared.bind(self.n_features))
         unit = self._record_unit = float(self.domain.record_units(uniform=True)[0])

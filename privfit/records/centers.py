@@ -51,8 +51,6 @@ class CentersRows(CellRows):
         n_threads: int | None = None,
     ) -> CentersRows:
         """Check and pack records, on a grid that follows from the domain's columns."""
-        if domain.n_features is not None:  # before reading, which may code records on its grid
-            domain = regrid(domain)
         X, bound = check_records(X, domain, "CentersObjective")
         domain = regrid(bound)
         packers = KernelCalls(n_threads).packers(X)

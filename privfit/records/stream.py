@@ -35,6 +35,7 @@ import numpy as np
 
 from privfit.base.errors import DeclarationError, access_error
 from privfit.base.typing import Array, Integers
+from privfit.domains import Domain
 from privfit.domains.schema import Schema
 from privfit.records.ahead import in_order
 from privfit.records.memory import Room, check_room, give_back, limit_of, resident
@@ -407,14 +408,18 @@ def _whole_pages(length: int) -> int:
 
 
 class _Pickler(pickle.Pickler):
-    """Pickles a table without its arrays; functions and classes, which may be unnamed, are kept."""
+    """Pickles a table without its arrays, and without what is kept as it is.
+
+    Functions and classes may be unnamed; a domain is large if it has many columns, and is that of
+    all blocks.
+    """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.named: list[Any] = []
 
     def persistent_id(self, value: Any) -> int | None:
-        if not isinstance(value, type | FunctionType):
+        if not isinstance(value, type | FunctionType | Domain):
             return None
         self.named.append(value)
         return len(self.named) - 1
@@ -428,7 +433,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _taken_apart(table: Rows) -> tuple[bytes, list[Any], list[memoryview]]:
-    """The table without its arrays, its functions and classes, and the arrays as raw memory."""
+    """The table without its arrays, what is kept as it is, and the arrays as raw memory."""
     buffers: list[pickle.PickleBuffer] = []
     pickler = _Pickler(form := BytesIO(), protocol=5, buffer_callback=buffers.append)
     pickler.dump(table)
