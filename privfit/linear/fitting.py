@@ -36,7 +36,8 @@ from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.recipe import Recipe
-from privfit.linear.room import CODERS, descent_room, most_room, room_of
+from privfit.linear.room import CODERS, most_room, room_of, solver_room
+from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Release
 from privfit.runs.door import before, realised, settings_of
@@ -175,7 +176,7 @@ class Plan:
             name, taken, settings = found.name, found.taken, found.settings
             purchase, labelled, terms = found.purchase, found.labelled, found.terms
         else:
-            room = descent_room(labelled.domain, settings, terms.delta, labelled.n_threads)
+            room = solver_room(labelled.domain, settings, terms.delta, labelled.n_threads)
             labelled = labelled.leaving(room)
             if known is not None:  # records were read before the solver was chosen
                 labelled.check_room()
@@ -338,13 +339,15 @@ def _coded(
         return settings_of(plain or auto.choose_additive(delta), METHODS)
 
     if labelled.is_streamed:
-        room = room_of(schema, terms, solver_of, coding, models, is_pure)
+        room = room_of(schema, terms, solver_of, coding, models, is_pure, labelled.n_threads)
         labelled = labelled.leaving(*room)
     read = labelled.read_once()
     found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
     name, settings = solver_of(found.recipe, found.terms.delta)
     if not isinstance(settings, CODERS):
-        return _Coded(name, before(settings), settings, None, read.leaving(0), found.terms)
+        read = read.leaving(solver_room(schema, settings, found.terms.delta, labelled.n_threads))
+        read.check_room()
+        return _Coded(name, before(settings), settings, None, read, found.terms)
     followed = settings.following(found.recipe)
     purchase = _in_room(found.purchase, followed)
     read = read.leaving(most_room(found.schema, followed, found.recipe))
@@ -394,8 +397,9 @@ def _solver(
         return settings_of(auto.WEIGHS_LOSS, METHODS), None
     if labelled.domain.has_blanks:
         return settings_of(auto.choose_beside_blanks(terms.delta, weighs), METHODS), None
-    room = descent_room(labelled.domain, Gradient(), terms.delta, labelled.n_threads)
-    objective = labelled.leaving(0, room).packed()
+    rooms = [solver_room(labelled.domain, one, terms.delta, labelled.n_threads)
+             for one in (Gradient(), SelectRefine())]  # fmt: skip
+    objective = labelled.leaving(0, max(rooms)).packed()
     terms.refuse_infinity()
     chosen = auto.choose(
         terms.size(objective), objective.domain, terms.budget, terms.neighbours,

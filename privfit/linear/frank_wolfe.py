@@ -90,6 +90,23 @@ class FrankWolfe(Descending):
     def needs_size(self) -> bool:
         return self.steps is None
 
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """All corners, of which there are two a weight, and two copies of them while checked.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads.
+
+        Returns
+        -------
+        float
+            The number of rows.
+        """
+        return 7.0 * width
+
     def check(self, task: Task[LinearObjective, Space]) -> None:
         """Refuse what a run would refuse; nothing is drawn.
 

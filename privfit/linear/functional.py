@@ -53,6 +53,7 @@ from privfit.base.rounding import ABOVE
 from privfit.base.typing import Floats, Integers
 from privfit.domains import Domain
 from privfit.objectives import LinearObjective
+from privfit.objectives.clipping import OF_THREAD
 from privfit.objectives.coding import Compact
 from privfit.privacy.budget_noise import deviation, noise_for
 from privfit.privacy.ledger import Budget
@@ -130,6 +131,23 @@ class Functional(Settings):
 
     def bounds_codes(self, objective: Objective) -> bool:
         return True
+
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """Second moments, their triangle, its positions and noise, and an eigendecomposition.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads, each of which adds up moments of its own.
+
+        Returns
+        -------
+        float
+            The number of rows.
+        """
+        return (8 + OF_THREAD * (n_threads - 1)) * width
 
     def check(self, task: Task[Objective, Space]) -> None:
         """Refuse what a run would refuse; nothing is drawn.

@@ -52,7 +52,7 @@ from privfit.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, GammaV
 from privfit.privacy.neighbours import Neighbours
 from privfit.privacy.noise_bodies import ABOVE
 from privfit.privacy.remainder import gaussian_left
-from privfit.runs.noise import Spread
+from privfit.runs.noise import Spread, spread_rows
 from privfit.runs.paths import Path
 from privfit.runs.protocols import Objective, Space
 from privfit.runs.run import Run, Task
@@ -294,6 +294,23 @@ class OutputPerturbation(Perturbation):
     (1, 2)
     """
 
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """Directions of noise, what is correlated in them, and an eigendecomposition.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads.
+
+        Returns
+        -------
+        float
+            The number of rows.
+        """
+        return spread_rows(width)
+
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
         """Minimise, then add noise proportional to what one record can change.
 
@@ -460,6 +477,23 @@ class PrivateSVM(Perturbation):
     ) -> float:
         """The rule of `output`; p Laplace draws of scale sqrt(p) S / epsilon are sqrt 2 as long."""
         return math.sqrt(2) * super()._rule(coding, loss, Budget(budget.epsilon), neighbours, size)
+
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """Directions of noise, what is correlated in them, and an eigendecomposition.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads.
+
+        Returns
+        -------
+        float
+            The number of rows.
+        """
+        return spread_rows(width)
 
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:
         """Add Laplace noise to the minimiser (Rubinstein et al. 2012, Mechanism 1).

@@ -24,18 +24,19 @@ from privfit.linear.coding import Coding, coded, ruled
 from privfit.linear.descent import WIDEST_WHITENED, Gradient
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.recipe import Recipe
+from privfit.objectives.clipping import OF_THREAD
 from privfit.objectives.features import BESIDE_LINE, WIDEST, most_bytes
 from privfit.records.packing import MAX_RECORDS
 from privfit.runs.blanks import USUAL_LEVELS, most_bins
 from privfit.runs.payment import Terms
 
-__all__ = ["CODERS", "descent_room", "most_room", "most_shape", "room_of"]
+__all__ = ["CODERS", "most_room", "most_shape", "room_of", "solver_room"]
 
 CODERS = (Additive, ObjectivePerturbation)  # whose columns are coded
 STEP = 1.1  # between numbers of records that are tried
 # Matrices (columns, columns) that a descent holds at a time: where it whitens by second moments,
-# for each further thread that adds up some, and where it does not.
-MOMENTS, OF_THREAD, PLAIN = 14, 6, 5
+# and where it does not.
+MOMENTS, PLAIN = 14, 5
 
 
 def room_of(
@@ -45,6 +46,7 @@ def room_of(
     coding: Coding,
     models: int,
     is_pure: Callable[[Recipe], bool] | None = None,
+    n_threads: int | None = None,
 ) -> tuple[int, int]:
     """The least and the most bytes that a model may take, as far as they are known unread.
 
@@ -62,6 +64,8 @@ def room_of(
         How many models share the budget.
     is_pure : callable (Recipe) -> bool or None, default=None
         Whether a delta is left unused, by the recipe with it; by default it is not.
+    n_threads : int or None, default=None
+        Number of threads.
 
     Returns
     -------
@@ -78,7 +82,7 @@ def room_of(
         recipe = coding.changed(recipe)
         _, settings = solver_of(recipe, used.delta)
         if not isinstance(settings, CODERS):  # columns stay as they are declared
-            found[None] = 0
+            found[type(settings)] = solver_room(schema, settings, used.delta, n_threads)
             continue
         followed = settings.following(recipe)
         counts = recipe.depth, recipe.beside, recipe.hashes, recipe.public, recipe.learned
@@ -163,8 +167,8 @@ def _functions(settings: Any, recipe: Recipe) -> tuple[int, int]:
     return settings.public or recipe.public, settings.learned or recipe.learned
 
 
-def descent_room(domain: Domain, settings: Any, delta: float, n_threads: int | None) -> int:
-    """The bytes that the matrices of a descent on all coded columns take at most.
+def solver_room(domain: Domain, settings: Any, delta: float, n_threads: int | None) -> int:
+    """The bytes that a solver takes at most for a model of all coded columns, beside records.
 
     Parameters
     ----------
@@ -180,18 +184,19 @@ def descent_room(domain: Domain, settings: Any, delta: float, n_threads: int | N
     Returns
     -------
     int
-        An upper bound; 0 for other solvers.
+        An upper bound; 0 for solvers that take next to nothing.
     """
-    if not isinstance(settings, Gradient):
-        return 0
     columns = domain.declared_columns.values()
     width = sum(_most_width(column) for column in columns)
     if not columns:
         with suppress(DeclarationError):  # a box may not know its columns before it sees records
             width = domain.width
+    at_once = threads.resolve(n_threads)
+    if not isinstance(settings, Gradient):
+        return math.ceil(8 * (width + 1) * settings.rows_held(width + 1, at_once))
     sure = not any(column.is_blank for column in columns)
     most = {None: WIDEST_WHITENED if delta else 0, True: WIDEST, False: 0}[settings.whiten]
-    copies = MOMENTS + OF_THREAD * (threads.resolve(n_threads) - 1)
+    copies = MOMENTS + OF_THREAD * (at_once - 1)
     whitened = 0 if sure and width > most else copies * (min(width, most) + 1) ** 2
     plain = 0 if settings.whiten or (sure and width <= most) else PLAIN * (width + 1) ** 2
     return int(8 * max(whitened, plain))

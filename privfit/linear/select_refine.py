@@ -44,7 +44,7 @@ from privfit.linear.descent import (
     with_noise,
 )
 from privfit.objectives import LinearObjective
-from privfit.objectives.clipping import SecondMoments
+from privfit.objectives.clipping import OF_THREAD, SecondMoments
 from privfit.objectives.coding import Broad
 from privfit.privacy.accounting import Event
 from privfit.privacy.ledger import Budget
@@ -127,6 +127,24 @@ class SelectRefine(Descending):
     @property
     def needs_size(self) -> bool:
         return self.select.generations is None
+
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """Second moments, and what whitens the columns that were selected.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads, each of which adds up moments of its own.
+
+        Returns
+        -------
+        float
+            The number of rows.
+        """
+        whitened = 6 * min(width, WIDEST_WHITENED) ** 2 / width
+        return (5 + OF_THREAD * (n_threads - 1)) * width + whitened
 
     def check(self, task: Task[LinearObjective, Space]) -> None:
         """Refuse what a run would refuse; nothing is drawn.

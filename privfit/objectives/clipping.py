@@ -49,9 +49,10 @@ from privfit.objectives.linear import LinearObjective
 from privfit.privacy.neighbours import REPLACE, Neighbours
 from privfit.records.linear import MOST_RESIDUAL, Image
 
-__all__ = ["ClippedGradient", "SecondMoments", "permuted_descent"]
+__all__ = ["OF_THREAD", "ClippedGradient", "SecondMoments", "permuted_descent"]
 
 SUM_BITS = 18  # of a clipped gradient: rounding then adds less than k / 2^17 to a sensitivity
+OF_THREAD = 6  # matrices of moments that each further thread holds while it adds up some
 MOMENT_BITS = 26  # of a sensitivity of moments: finer units would only make numbers long
 
 

@@ -18,12 +18,13 @@ from privfit.base import blas
 from privfit.base.typing import Floats
 from privfit.base.validation import is_sparse
 
-__all__ = ["Spread"]
+__all__ = ["Spread", "spread_rows"]
 
 MOST = 1 << 14  # numbers of a factor that is kept: all of it for up to 180 numbers of an answer
 WIDEST = 2048  # numbers of an answer up to which correlations are computed
 DIGITS = 5  # of a number that is kept
 BLOCK = 1 << 21  # numbers of a product at a time
+HELD = 7.0  # matrices (n, n) that `Spread.of` holds at a time, for as many directions
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,6 +171,22 @@ class Spread:
         rest = np.zeros(n)
         rest[: len(plain["rest"])] = plain["rest"]
         return cls(factor, rest)
+
+
+def spread_rows(n: int) -> float:
+    """How many rows of n numbers `Spread.of` holds at a time for as many directions, at most.
+
+    Parameters
+    ----------
+    n : int
+        How many numbers the answer has.
+
+    Returns
+    -------
+    float
+        The number of rows.
+    """
+    return HELD * n if n <= WIDEST else 0.0
 
 
 def _leading(rows: Floats, count: int) -> Floats:

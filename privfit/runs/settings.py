@@ -210,6 +210,25 @@ class Settings(Parameters):
         """
         return False
 
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """How many rows of one number a weight it holds at a time for a linear model, at most.
+
+        A stream leaves memory to them. Few rows are not counted.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads.
+
+        Returns
+        -------
+        float
+            0 by default.
+        """
+        return 0.0
+
     def size(self, task: Task[Any, Any] | Run[Any, Any]) -> int:
         """The public number of records, for a rule that needs it.
 

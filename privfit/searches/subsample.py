@@ -74,6 +74,23 @@ class Subsample(Search):
     def space_needs(self) -> tuple[str, ...]:
         return ("sample",)
 
+    def rows_held(self, width: int, n_threads: int) -> float:
+        """All candidates, as they are drawn and as they are rounded.
+
+        Parameters
+        ----------
+        width : int
+            The number of weights.
+        n_threads : int
+            The number of threads.
+
+        Returns
+        -------
+        float
+            The number of rows.
+        """
+        return 2.1 * self.candidates
+
     def __call__(self, run: Run[Objective, Space]) -> Path:
         """Draw candidates uniformly and select one.
 

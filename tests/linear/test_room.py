@@ -9,12 +9,18 @@ from privfit import (
     Box,
     Categorical,
     Coding,
+    FrankWolfe,
+    Functional,
     Gradient,
     Local,
     LogisticRegression,
     Numeric,
+    OutputPerturbation,
+    PrivateSVM,
     Schema,
+    SelectRefine,
     Stream,
+    Subsample,
 )
 from privfit.linear import additive, fitting, room
 
@@ -100,16 +106,23 @@ def test_room_is_left_to_the_solver_that_is_chosen_when_records_are_counted(
     assert left == (most if is_coded else 0)
 
 
-def test_a_descent_that_does_not_whiten_leaves_room_too():
+def test_room_is_left_to_the_matrices_of_each_solver():
     schema = Schema({f"x{i}": Categorical(range(50)) for i in range(30)})
     square = 8 * 1501**2
-    assert room.descent_room(schema, Gradient(), 1e-6, 1) == 5 * square
-    assert room.descent_room(schema, Gradient(whiten=True), 1e-6, 1) == 14 * square
-    assert room.descent_room(schema, Gradient(whiten=True), 1e-6, 3) == 26 * square
-    assert room.descent_room(Box(-1, 1, 1500), Gradient(whiten=False), 0.0, 3) == 5 * square
-    assert room.descent_room(Box(-1, 1, 100), Gradient(), 1e-6, 1) == 14 * 8 * 101**2
-    assert room.descent_room(Box(-1, 1), Gradient(), 1e-6, 1) < 1000
-    assert room.descent_room(schema, Local(), 1e-6, 1) == 0
+    assert room.solver_room(schema, Gradient(), 1e-6, 1) == 5 * square
+    assert room.solver_room(schema, Gradient(whiten=True), 1e-6, 1) == 14 * square
+    assert room.solver_room(schema, Gradient(whiten=True), 1e-6, 3) == 26 * square
+    assert room.solver_room(Box(-1, 1, 1500), Gradient(whiten=False), 0.0, 3) == 5 * square
+    assert room.solver_room(Box(-1, 1, 100), Gradient(), 1e-6, 1) == 14 * 8 * 101**2
+    assert room.solver_room(Box(-1, 1), Gradient(), 1e-6, 1) < 1000
+    assert room.solver_room(schema, Local(), 1e-6, 1) == 0
+    assert room.solver_room(schema, Functional(), 1e-6, 1) == 8 * square
+    assert room.solver_room(schema, Functional(), 1e-6, 2) == 14 * square
+    assert room.solver_room(schema, SelectRefine(), 1e-6, 2) == 11 * square + 6 * 8 * 1024**2
+    assert room.solver_room(schema, OutputPerturbation(), 0.0, 2) == 7 * square
+    assert room.solver_room(Box(-1, 1, 5000), PrivateSVM(), 0.0, 2) == 0
+    assert room.solver_room(schema, FrankWolfe(), 0.0, 2) == 7 * square
+    assert room.solver_room(schema, Subsample(candidates=100), 0.0, 1) == 8 * 210 * 1501
     blanks = Schema({"a": Categorical(), "b": Categorical(range(2000))})
     whitened, plain = 14 * 8 * 1025**2, 5 * 8 * 3026**2
-    assert room.descent_room(blanks, Gradient(), 1e-6, 1) == max(whitened, plain)
+    assert room.solver_room(blanks, Gradient(), 1e-6, 1) == max(whitened, plain)

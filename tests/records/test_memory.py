@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ LIMIT = 340_000_000
 # The child, and what starts it: a process begins with the peak of the one that started it.
 CHILD = """
 import json, sys
-from privfit import Box, Categorical, Gradient, LogisticRegression, Numeric, Schema, Stream
+from privfit import Box, Categorical, Gradient, KMeans, LogisticRegression, Numeric, Schema, Stream
 from privfit.records.memory import resident
 path, labels, limit, words = json.loads(sys.argv[1])
 if limit < 2 * 10**8:
@@ -52,10 +53,15 @@ if words:
 domain, solver = Schema(columns) if labels == "late" else Box(-1, 1), Gradient(steps=3)
 if words == ["learn"]:
     domain, solver = "learn", "additive"
-if words == ["bins"]:
-    columns = {f"c{i}": Numeric(-1, 1, bins=36) for i in range(20)}
-    domain, solver = Schema(columns), Gradient(steps=3, whiten=True)
-model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=solver, domain=domain)
+if words[:1] == ["bins"]:
+    columns = {f"c{i}": Numeric(-1, 1, bins=words[1]) for i in range(20)}
+    domain, solver = Schema(columns), words[2]
+    if solver == "gradient":
+        solver = Gradient(steps=3, whiten=True)
+if solver == "lloyd":
+    model = KMeans(4, 1.0, solver=solver, domain=domain)
+else:
+    model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=solver, domain=domain)
 model.fit(Stream(path, memory_limit=limit), labels)
 """
 STARTER = """
@@ -93,6 +99,7 @@ def folder(part, tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("memory")
     X = np.column_stack([part[name] for name in NAMES])
+    np.save(folder / "part.npy", X)
     np.save(folder / "numbers.npy", np.tile(X, (TIMES, 1)))
     np.save(folder / "late.npy", np.tile(part["late"], TIMES))
     numbers = pyarrow.table({name: part[name] for name in (*NAMES, "late")})
@@ -105,6 +112,9 @@ def folder(part, tmp_path_factory):
         header, _, lines = (folder / "part.csv").read_bytes().partition(b"\n")
         with open(folder / f"{name}.csv", "wb") as file:
             file.write(header + b"\n" + b"".join([lines] * TIMES))
+        if name == "numbers":
+            few = b"".join(lines.splitlines(keepends=True)[:2000])
+            (folder / "few.csv").write_bytes(header + b"\n" + few)
     packed = gzip.compress(lines, 1)
     (folder / "words.csv.gz").write_bytes(gzip.compress(header + b"\n") + packed * TIMES)
     whole = pyarrow.concat_tables([words] * TIMES)
@@ -154,9 +164,35 @@ def test_columns_that_are_bought_are_counted(folder):
 def test_second_moments_of_coded_columns_are_counted(folder):
     """20 numbers of 36 bins: a dozen matrices of 721 x 721, of 4 MB each."""
     for limit, code in ((270_000_000, 1), (LIMIT + 8 * 6 * 721**2 * (os.cpu_count() or 1), 0)):
-        done = run_child(str(folder / "numbers.csv"), "late", limit, ["bins"])
+        done = run_child(str(folder / "numbers.csv"), "late", limit, ["bins", 36, "gradient"])
         assert done.returncode == code, done.stderr
         assert int(done.stdout.split()[1]) < limit
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+@pytest.mark.parametrize(
+    "solver", ["functional", "output", "frank_wolfe", "select_refine", "subsample"]
+)
+def test_what_other_solvers_hold_is_counted(folder, solver):
+    """20 numbers of 72 bins: up to eight matrices of 1441 x 1441, of 17 MB each, or candidates."""
+    few = str(folder / "few.csv")
+    refused = run_child(few, "late", LIMIT, ["bins", 72, solver])
+    assert refused.returncode == 1
+    least = int(re.search(r"pass memory_limit='(\d+)MB'", refused.stderr)[1]) * 10**6
+    done = run_child(few, "late", least, ["bins", 72, solver])
+    assert done.returncode == 0, done.stderr
+    assert LIMIT - 50_000_000 < int(done.stdout.split()[1]) < least
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_levels_are_counted_where_each_is_a_column(folder):
+    """A record of 160 bytes, as 20 numbers, is packed with 1,440 columns."""
+    done = run_child(str(folder / "part.npy"), None, 60_000_000, ["bins", 72, "lloyd"])
+    assert done.returncode == 0, done.stderr
+    limit, peak = map(int, done.stdout.split())
+    assert peak < limit
 
 
 @pytest.mark.slow
