@@ -250,17 +250,23 @@ def _progress_fields(progress: Progress) -> JournalFields:
 
 
 def _check_entries(book: Book) -> None:
-    """Refuse a release or a journal that no entry paid for, and entries that say the same."""
+    """Refuse a release or a journal that no entry paid for, and entries that say the same.
+
+    An entry of an earlier version names no run, so that its release may be that of any of these.
+    """
     whose = [(one.reservation.run, one.reservation.part) if one.reservation else ("", 0)
              for one in book.charges]  # fmt: skip
-    entries = set(whose)
-    if len(entries - {("", 0)}) < len(whose) - whose.count(("", 0)):
+    entries = dict(zip(whose, book.charges, strict=True))
+    if len(entries.keys() - {("", 0)}) < len(whose) - whose.count(("", 0)):
         raise DeclarationError("two of its entries are of the same part of the same run")
     if book.renewal and ("", 0) in entries:
         raise DeclarationError("it renews, but one of its entries has no time")
     for made in book.made:
         if (made.run, made.part) not in entries:
             raise DeclarationError(f"the release of {made.release.name!r} has no entry")
+        paid, cost = entries[made.run, made.part].budget, made.release
+        if made.run and (cost.epsilon > paid.epsilon or cost.delta > paid.delta):
+            raise DeclarationError(f"the release of {cost.name!r} has an entry that costs less")
     runs = {run for run, _ in entries}
     if not all(one.run in runs for one in book.journals):
         raise DeclarationError("the journal of a run has no entry")

@@ -129,8 +129,7 @@ def no_entry(fields):
 
 
 def another_run(fields):
-    one, *others = fields["releases"]
-    return {**fields, "releases": [{**one, "run": "0" * 16}, *others]}
+    return with_release(fields, run="0" * 16)
 
 
 def unnamed_run(fields):
@@ -138,15 +137,23 @@ def unnamed_run(fields):
     return {**fields, "releases": [{k: one[k] for k in one if k != "run"}, *others]}
 
 
+def with_release(fields, **changes):
+    one, *others = fields["releases"]
+    return {**fields, "releases": [{**one, **changes}, *others]}
+
+
 def stray_journal(fields):
     return {**fields, "journals": [{"run": "0" * 16, "lines": 3, "sum": "0" * 64, "last": ""}]}
 
 
+UNPAID = "the release of 'a' has an entry that costs less"
 NOT_OURS = "text must be JSON written by to_json"
 WRONG = {
     "release without entry": (no_entry, "the release of 'a' has no entry"),
     "release of another run": (another_run, "the release of 'a' has no entry"),
     "release of no run": (unnamed_run, "the release of 'a' has no entry"),
+    "release of more": (lambda f: with_entry(f, epsilon=0.25), UNPAID),
+    "release of a delta": (lambda f: with_release(f, delta=1e-9), UNPAID),
     "journal without entry": (stray_journal, "the journal of a run has no entry"),
     "entry twice": (lambda f: {**f, "entries": [*f["entries"], f["entries"][0]]},
                     "two of its entries are of the same part of the same run"),
