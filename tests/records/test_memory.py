@@ -198,7 +198,7 @@ def test_levels_are_counted_where_each_is_a_column(folder):
 @pytest.mark.slow
 @pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
 def test_a_limit_that_cannot_be_kept_is_refused_and_not_exceeded(folder):
-    done = run_child(*arguments(folder, "words.csv", 100_000_000))
+    done = run_child(*arguments(folder, "words.csv", 200_000_000))
     assert done.returncode == 1
     assert "must leave room to read and pack a block" in done.stderr
 
