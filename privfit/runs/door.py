@@ -59,6 +59,7 @@ FACTS: Mapping[str, str] = MappingProxyType({
     "space_needs": "a tuple of names of methods",
     "takes": "a class or a tuple of classes",
     "bounds_codes": "a method bounds_codes(objective)",
+    "rows_held": "a method rows_held(width, n_threads)",
 })  # fmt: skip
 
 

@@ -475,13 +475,24 @@ def test_features_are_selected_by_a_method_of_ones_own(tmp_path):
 def test_facts_that_are_not_stated_have_the_defaults_of_settings():
     guest, usual = Guest(best_of_some), Settings()
     for name in FACTS:
-        if name not in ("space_needs", "bounds_codes"):
+        if name not in ("space_needs", "bounds_codes", "rows_held"):
             assert getattr(guest, name) == getattr(usual, name)
     assert guest.bounds_codes(None) is False
+    assert guest.rows_held(5, 1) == 0
     assert guest.space_needs == ("sample",)
     assert set(FACTS) == {
         name for name in vars(Settings) if name[0] != "_" and name not in ("size", "check")
     }
+
+
+def test_a_stream_leaves_memory_to_the_rows_that_a_solver_holds():
+    class Wide(ES):
+        def rows_held(self, width, n_threads):
+            return 1e9
+
+    model = LogisticRegression(1.0, 1e-6, solver=Wide(), **{**DECLARED, "domain": Box(-1, 1, 2)})
+    with pytest.raises(ValueError, match="and for a model of up to 24000 MB"):
+        model.fit(Stream(X, memory_limit="9GB"), Y)
 
 
 def test_facts_that_are_stated_count():
