@@ -163,20 +163,23 @@ def leaves_delta(recipe: Recipe, numbers: int) -> bool:
 
 
 def choose_declared(
-    recipe: Recipe, numbers: int, delta: float
+    recipe: Recipe, columns: int, numbers: int, delta: float
 ) -> SelectRefine | Local | ObjectivePerturbation | None:
     """What fits a table better with its columns as they are declared, if its signal is so low.
 
     `recipe` is the one for epsilon and this delta. Tables without numbers select levels first. With
-    a pure budget tables of many numbers walk along them, or are fitted without functions.
+    a pure budget tables of mostly categories walk along columns where they are not counted, unless
+    an intercept is all there is; tables of many numbers do, too, or are fitted without functions.
     """
     if delta:
         if numbers or recipe.signal >= DROWNED_LEVELS:
             return None
         return Local() if recipe.signal < DROWNED_SUMS else SelectRefine()
-    if numbers < CROWDED or recipe.signal >= CROWDED_PURE:
-        return None
-    return Local() if recipe.signal < LEAST_APART else ObjectivePerturbation()
+    many = numbers >= CROWDED
+    if recipe.signal < LEAST_APART:
+        few = 2 * numbers < columns and recipe.level < 1
+        return Local() if few or many else None
+    return ObjectivePerturbation() if many and recipe.signal < CROWDED_PURE else None
 
 
 def facts(objective: LinearObjective, terms: Terms, models: int, weighted: bool) -> Facts:

@@ -338,7 +338,9 @@ def _coded(
     def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any, bool]:
         if not chooses:
             return *solver, True
-        plain = None if schema.has_blanks else auto.choose_declared(recipe, numbers, delta)
+        plain = None
+        if not schema.has_blanks:
+            plain = auto.choose_declared(recipe, len(schema.columns), numbers, delta)
         chosen = plain or auto.choose_additive(delta, recipe.coarse)
         return *settings_of(chosen, METHODS), plain is None
 

@@ -250,19 +250,25 @@ def at(signal: float, columns: int = 10, numbers: int = 0) -> Recipe:
 
 
 def test_tables_without_numbers_walk_or_select_where_sums_drown():
-    found = [type(auto.choose_declared(at(s), 0, 1e-6)).__name__ for s in (1.4, 1.6, 2.9, 3.1)]
+    found = [type(auto.choose_declared(at(s), 10, 0, 1e-6)).__name__ for s in (1.4, 1.6, 2.9, 3.1)]
     assert found == ["Local", "SelectRefine", "SelectRefine", "NoneType"]
-    assert auto.choose_declared(at(1.4, numbers=1), 1, 1e-6) is None
+    assert auto.choose_declared(at(1.4, numbers=1), 10, 1, 1e-6) is None
 
 
 def test_tables_of_many_numbers_have_functions_only_at_a_high_pure_signal():
     def chosen(signal: float, numbers: int) -> Any:
         recipe = Recipe.pure(1000, signal * 70 / 1000, ADD_REMOVE, 70, numbers)
-        return type(auto.choose_declared(recipe, numbers, 0.0)).__name__
+        return type(auto.choose_declared(recipe, 70, numbers, 0.0)).__name__
 
     found = [chosen(signal, 36) for signal in (1, 11, 13, 149, 151)]
     assert found == ["Local", "Local", "ObjectivePerturbation", "ObjectivePerturbation", "NoneType"]
     assert {chosen(signal, 29) for signal in (1, 13, 151)} == {"NoneType"}
+    assert [chosen(signal, 17) for signal in (2, 3, 11, 13)] == [
+        "NoneType",  # n epsilon of 140 changes buys an intercept alone
+        "Local",
+        "Local",
+        "NoneType",
+    ]
     assert not auto.leaves_delta(at(1.0, 70, 30), 30)
     assert auto.leaves_delta(at(1.0, 70, 29), 29)
     assert not auto.leaves_delta(at(1.6, 70, 29), 29)
