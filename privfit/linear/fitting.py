@@ -349,8 +349,8 @@ def _coded(
         labelled = labelled.leaving(*room)
     read = labelled.read_once()
     found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
-    name, settings, is_coded = solver_of(found.recipe, found.terms.delta)
-    if not is_coded:
+    name, settings, codes = solver_of(found.recipe, found.terms.delta)
+    if not codes:
         return _Coded(name, before(settings), settings, None, read.leaving(0), found.terms)
     followed = settings.following(found.recipe)
     purchase = _in_room(found.purchase, followed)

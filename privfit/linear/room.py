@@ -73,8 +73,8 @@ def room_of(
     for size in sizes:
         recipe, used = ruled(schema, size, terms, models, is_pure)
         recipe = coding.changed(recipe)
-        _, settings, is_coded = solver_of(recipe, used.delta)
-        if not is_coded:  # columns stay as they are declared
+        _, settings, codes = solver_of(recipe, used.delta)
+        if not codes:  # columns stay as they are declared
             found[None] = 0
             continue
         followed = settings.following(recipe)
@@ -92,7 +92,7 @@ def most_room(schema: Schema, settings: Any, recipe: Recipe) -> int:
     ----------
     schema : Schema
         The coded columns, of which some are to be bought.
-    settings : Additive or ObjectivePerturbation
+    settings : Additive, Evidence or ObjectivePerturbation
         The solver, which follows the recipe.
     recipe : Recipe
         The public rule.
@@ -112,7 +112,7 @@ def most_shape(schema: Schema, settings: Any, recipe: Recipe) -> tuple[int, int]
     ----------
     schema : Schema
         The coded columns, of which some are to be bought.
-    settings : Additive or ObjectivePerturbation
+    settings : Additive, Evidence or ObjectivePerturbation
         The solver, which follows the recipe.
     recipe : Recipe
         The public rule.
