@@ -30,8 +30,8 @@ _NAMES = {
     "roc_curve",
     "evaluation.thresholds": "best_threshold",
     "features.selection": "ClusteredCounts NoisyScores Peeling SparseVector",
-    "linear": "Additive Coding FrankWolfe Functional Gradient ObjectivePerturbation "
-    "OutputPerturbation PermutedSGD PrivateSVM SelectRefine SmoothLoss",
+    "linear": "Additive Coding Evidence FrankWolfe Functional Gradient "
+    "ObjectivePerturbation OutputPerturbation PermutedSGD PrivateSVM SelectRefine SmoothLoss",
     "models.model": "load save",
     "objectives": "CentersObjective FacilityObjective LinearObjective RecordObjective",
     "privacy": "AboveThreshold Budget Checkpoint DiscreteGaussian DiscreteLaplace Event "

@@ -52,6 +52,7 @@ from privfit.features.selection import ClusteredCounts, NoisyScores, Peeling, Sp
 from privfit.linear.additive import Additive
 from privfit.linear.coding import Coding
 from privfit.linear.descent import Gradient
+from privfit.linear.evidence import Evidence
 from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
 from privfit.linear.losses import SmoothLoss
@@ -124,6 +125,7 @@ __all__ = [
     "DiscreteLaplace",
     "Domain",
     "Event",
+    "Evidence",
     "Exponential",
     "FacilityObjective",
     "FileAccessError",

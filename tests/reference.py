@@ -1658,3 +1658,46 @@ def judged(models: Sequence[Any], rows: Any, labels: Sequence[Any], clip: float 
             loss = -mpmath.log(as_mp(float(chance))) if chance > 0 else mpmath.inf
             total[j] += int(mpmath.floor(2**16 * min(loss, as_mp(clip))))
     return total
+
+
+def level_counts(
+    rows: Sequence[Sequence[int]], labels: Sequence[int], groups: Sequence[slice]
+) -> list[list[int]]:
+    """The records of class 0 and of class 1 at each level, by the levels of each record."""
+    counts = [[0] * groups[-1].stop for _ in range(2)]
+    for levels, label in zip(rows, labels, strict=True):
+        for group, level in zip(groups, levels, strict=True):
+            counts[label][group.start + level] += 1
+    return counts
+
+
+def weights_of_evidence(
+    counts: Sequence[Sequence[float]], variance: float, odds: float, size: int, ordered: int
+) -> list[float]:
+    """The weights of one column, `ordered` of whose levels are cells of a number in their order.
+
+    By the joint normal law of weights and differences, without matrices that are put together.
+    """
+    p = 1 / (1 + math.exp(-odds))
+    both = [a + b for a, b in zip(*counts, strict=True)]
+    low, high = min(both) - size, max(both)  # the nearest totals: all fall by as much, to 0
+    for _ in range(200):
+        shift = (low + high) / 2
+        more = sum(max(x - shift, 0.0) for x in both) > size
+        low, high = (shift, high) if more else (low, shift)
+    totals = [max(x - high, 0.0) for x in both]
+    seen = [b - p * t for b, t in zip(counts[1], both, strict=True)]
+    mean = sum(seen) / len(seen)
+    places = range(len(both))
+
+    def alike(i: int, j: int) -> float:
+        return math.exp(-abs(i - j) / 4) if max(i, j) < ordered else float(i == j)
+
+    slopes = [p * (1 - p) * t for t in totals]
+    law = [[slopes[i] * 0.7 * alike(i, j) * slopes[j]
+            + (i == j) * (variance * (p**2 + (1 - p) ** 2) + slopes[i]) for j in places]
+           for i in places]  # fmt: skip
+    solved = mpmath.lu_solve(mpmath.matrix(law), mpmath.matrix([x - mean for x in seen]))
+    found = [sum(0.7 * alike(i, j) * slopes[j] * solved[j] for j in places) for i in places]
+    middle = sum(t * w for t, w in zip(totals, found, strict=True)) / size
+    return [float(0.6 * (w - middle)) for w in found]

@@ -30,6 +30,7 @@ from privfit import (
     CentersObjective,
     Checkpoint,
     Coreset,
+    Evidence,
     FacilityObjective,
     FrankWolfe,
     Functional,
@@ -119,6 +120,7 @@ LINEAR: dict[str, Any] = {
     "output": OutputPerturbation(),
     "objective": ObjectivePerturbation(),
     "functional": Functional(),
+    "evidence": Evidence(),
     "gupt": Gupt(blocks=4),
     "majority": Majority(),
     "privatesvm": PrivateSVM(),
@@ -265,11 +267,11 @@ def listening(told: Told, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
 @pytest.mark.parametrize("name", ["auto", *LINEAR])
 def test_a_linear_fit_does_not_show_it(kind, name, told):
-    if (kind, name) in ((LogisticRegression, "privatesvm"), (LinearSVC, "functional")):
-        kind = LinearSVC if kind is LogisticRegression else LogisticRegression
+    if name == "privatesvm" or (kind is LinearSVC and name in ("functional", "evidence")):
+        kind = LinearSVC if name == "privatesvm" else LogisticRegression
     delta = 0.0 if name in ("privatesvm", "objective") else 1e-6
     declared = {"domain": (-1, 1), "classes": [0, 1], "solver": LINEAR.get(name, name)}
-    if name == "additive":
+    if name in ("additive", "evidence"):
         declared["domain"] = Schema({place: Numeric(-1, 1, bins=5) for place in "ab"})
     fitted(told, kind(1.0, delta, **declared, **listening(told)), X, Y)
 

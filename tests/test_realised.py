@@ -43,7 +43,8 @@ Plain = dict[str, Any]
 
 
 def linear(solver: Any, epsilon: float = 1.0, delta: float = 1e-6, y: Any = Y, **more: Any) -> Any:
-    of_levels = solver == "additive" or isinstance(solver, privfit.Additive)
+    named = solver in ("additive", "evidence")
+    of_levels = named or isinstance(solver, privfit.Additive | privfit.Evidence)
     domain = privfit.Schema({name: privfit.Numeric(-1, 1, bins=6) for name in "abc"})
     return privfit.LogisticRegression(
         epsilon, delta, domain=domain if of_levels else (-1, 1),
@@ -131,6 +132,7 @@ FITS: dict[str, tuple[Callable[..., Any], Any, set[str]]] = {
     "gupt": (linear, "gupt", set()),
     "gupt, paper": (linear, privfit.Gupt(paper=True), set()),
     "majority": (linear, "majority", set()),
+    "evidence": (linear, "evidence", set()),
     "auto": (linear, "auto", None),  # whichever it was
     "k-means lloyd": (centres, "lloyd", {"radius"}),
     "k-means lloyd, residual": (centres, privfit.Lloyd(residual=True), set()),
@@ -246,6 +248,7 @@ DRAWS: dict[str, Callable[[Plain], int]] = {
     "functional": lambda s: 1,
     "gupt": lambda s: 1,
     "majority": lambda s: 1,
+    "evidence": lambda s: 2,
     "lloyd": lambda s: s["steps"],
     "grid": lambda s: 1,
     "tree": lambda s: 2,

@@ -935,6 +935,19 @@ def levelled(level: float, relation: str) -> Released:
     return of_release(model.release_, width=model.domain_.width)
 
 
+def counted(solver: Any, relation: str) -> Released:
+    """A pure fit that counts levels by class, by name or by the rule."""
+    raw = numbers(SIZE, 2, 14)
+    columns = {"x": privfit.Numeric(-50, 50), "y": privfit.Categorical(), "z": privfit.Numeric()}
+    model = privfit.LogisticRegression(
+        0.5, domain=privfit.Schema(columns), classes=[0, 1], random_state=SEED, solver=solver,
+        **RELATIONS[relation],
+    )  # fmt: skip
+    table = {"x": 10 * raw[:, 0], "y": np.round(raw[:, 1]), "z": 10 * raw[:, 1]}
+    model.fit(table, (raw[:, 0] > 0.5).astype(int))
+    return of_release(model.release_, width=model.domain_.width)
+
+
 def schema_cases() -> Iterator[tuple[str, Case]]:
     for metric, family, relation in itertools.product(ADDITIVE, CODINGS, RELATIONS):
         name = f"LogisticRegression/additive, {metric}/{family}/{relation}"
@@ -942,6 +955,10 @@ def schema_cases() -> Iterator[tuple[str, Case]]:
     for level, relation in itertools.product((0.3, 1.0), RELATIONS):
         name = f"LogisticRegression/objective, level {level:g}/{relation}"
         yield name, partial(levelled, level, relation)
+    for relation in RELATIONS:
+        yield f"LogisticRegression/auto, counts/{relation}", partial(counted, "auto", relation)
+        named = partial(counted, privfit.Evidence(), relation)
+        yield f"LogisticRegression/evidence, counts/{relation}", named
     for kind in ("LogisticRegression", "LinearSVC"):
         for budget, relation in EVERY:
             yield f"{kind}/blanks/{budget}/{relation}", partial(buying, kind, budget, relation)

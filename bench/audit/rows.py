@@ -190,7 +190,8 @@ def linear_settings(name: str = "LogisticRegression") -> dict[str, Any]:
 
 
 IN_TURN = ("sgd", "gupt")  # a coin for each record in turn: a record must keep its place
-REFUSED = {("LogisticRegression", "privatesvm"), ("LinearSVC", "functional")}
+REFUSED = {("LogisticRegression", "privatesvm"), ("LinearSVC", "functional"),
+           ("LinearSVC", "evidence")}  # fmt: skip
 NEEDS_DELTA = ("select_refine",)  # of linear models
 TREES = ("auto", "tree", "hybrid", "over_seeded", "over_seeded, in a frame",
          "over_seeded, on scales", "synopsis", "medians",
@@ -284,6 +285,8 @@ def additive_models() -> Iterator[Audit]:
         settings = privfit.ObjectivePerturbation(functions=3, level=level)
         run = fit("LogisticRegression", solver=settings)
         yield from each("LogisticRegression", f"objective, {solver}", "levels", run, pairs, (0.0,))
+    run = fit("LogisticRegression", solver=privfit.Evidence())
+    yield from each("LogisticRegression", "evidence", "levels", run, pairs, (0.0,))
 
 
 def three_classes() -> Iterator[Audit]:

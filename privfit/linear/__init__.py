@@ -4,6 +4,7 @@ from privfit.base.cautions import old_names
 from privfit.linear.additive import Additive
 from privfit.linear.coding import Coding
 from privfit.linear.descent import Gradient
+from privfit.linear.evidence import Evidence
 from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
 from privfit.linear.losses import SmoothLoss
@@ -17,6 +18,7 @@ from privfit.linear.summary import Intervals, Outline, Summary, Weight
 __all__ = [
     "Additive",
     "Coding",
+    "Evidence",
     "FrankWolfe",
     "Functional",
     "Gradient",

@@ -6,7 +6,8 @@ of models that share it, one for each of several classes. Records are never look
 **Under a schema** of fewer than some 4,000 levels, with an intercept, a logistic model is additive:
 its columns are coded by the rules of `privfit.linear.recipe`. With delta > 0 the solver is
 `Additive`. With delta = 0, without class weights, and if there are numbers without declared cuts,
-or blanks, it is `ObjectivePerturbation` on a few public functions of each number. With
+or blanks, it is `Evidence` at a signal from 12 to 200, and otherwise `ObjectivePerturbation` on a
+few public functions of each number. With
 ``coding="declared"``, and everywhere else, the following rules hold. They also hold where the
 recipe's signal, of a column of the *table*, is so low that functions of numbers are not worth their
 noise (`choose_declared`); and where it is lower still, a delta is not used (`leaves_delta`).
@@ -54,9 +55,10 @@ from privfit.domains import Domain
 from privfit.linear.additive import Additive
 from privfit.linear.calibration import Facts
 from privfit.linear.descent import WIDEST, WIDEST_WHITENED, Gradient, signal_of
+from privfit.linear.evidence import Evidence
 from privfit.linear.newton import coding_of
 from privfit.linear.objective_perturbation import ObjectivePerturbation
-from privfit.linear.recipe import CROWDED, PUBLIC, Recipe, most_functions
+from privfit.linear.recipe import CROWDED, LEAST_APART, PUBLIC, Recipe, most_functions
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
 from privfit.objectives.features import most_coordinates
@@ -78,7 +80,7 @@ DROWNED_PURE, DROWNED_PURE_NUMBERS = 20.0, 5.0  # the same of a pure budget; wit
 
 DROWNED_SUMS = 1.5  # the recipe's signal below which Gaussian noise drowns sums over columns
 DROWNED_LEVELS = 3.0  # the same below which tables without numbers select levels first
-FEW_NUMBERS_PURE = 75.0  # the same of a pure budget below which tables of few numbers walk
+CROWDED_PURE = 150.0  # the same of a pure budget below which many numbers get no functions
 
 WEIGHS_LOSS = Local(scoring="loss")  # where the loss has a weight
 
@@ -141,8 +143,12 @@ def _is_cut(column: Any) -> bool:
     return bool(column.bins) and column.scale is None
 
 
-def choose_additive(delta: float) -> Additive | ObjectivePerturbation:
+def choose_additive(
+    delta: float, coarse: bool = False
+) -> Additive | Evidence | ObjectivePerturbation:
     """The settings of `auto` for an additive model; the recipe says the rest."""
+    if coarse:
+        return Evidence()
     return Additive() if delta else ObjectivePerturbation()
 
 
@@ -158,19 +164,22 @@ def leaves_delta(recipe: Recipe, numbers: int) -> bool:
 
 def choose_declared(
     recipe: Recipe, columns: int, numbers: int, delta: float
-) -> SelectRefine | Local | None:
+) -> SelectRefine | Local | ObjectivePerturbation | None:
     """What fits a table better with its columns as they are declared, if its signal is so low.
 
-    `recipe` is the one for epsilon and this delta. Tables without numbers select levels first; with
-    a pure budget, tables of mostly categories walk along columns, unless an intercept is all there
-    is, and so do tables of many numbers where others would buy an intercept by itself.
+    `recipe` is the one for epsilon and this delta. Tables without numbers select levels first. With
+    a pure budget tables of mostly categories walk along columns where they are not counted, unless
+    an intercept is all there is; tables of many numbers do, too, or are fitted without functions.
     """
     if delta:
         if numbers or recipe.signal >= DROWNED_LEVELS:
             return None
         return Local() if recipe.signal < DROWNED_SUMS else SelectRefine()
-    few = 2 * numbers < columns and recipe.level < 1 and recipe.signal < FEW_NUMBERS_PURE
-    return Local() if few or (numbers >= CROWDED and recipe.level) else None
+    many = numbers >= CROWDED
+    if recipe.signal < LEAST_APART:
+        few = 2 * numbers < columns and recipe.level < 1
+        return Local() if few or many else None
+    return ObjectivePerturbation() if many and recipe.signal < CROWDED_PURE else None
 
 
 def facts(objective: LinearObjective, terms: Terms, models: int, weighted: bool) -> Facts:

@@ -294,19 +294,6 @@ class _Measured:
     vector: Floats
 
     @classmethod
-    def of_gradient(
-        cls, start: Floats, slopes: Floats, curvature: Floats, noise: Floats, floor: float
-    ) -> _Measured:
-        """From sums of slopes (2,) with a noise of this covariance, and of curvatures (2, 2).
-
-        Eigenvalues of the curvature below `floor` are noise.
-        """
-        values, vectors = np.linalg.eigh(curvature)
-        inverse = (vectors / np.maximum(values, floor)) @ vectors.T
-        information = np.linalg.inv(inverse @ noise @ inverse + inverse)
-        return cls(information, information @ (start + inverse @ slopes))
-
-    @classmethod
     def of_sums(cls, start: Floats, sums: Floats, error: float) -> _Measured:
         """From sums (3, 2) of a table's rows, in units of 1, with noise of this deviation.
 
@@ -414,12 +401,11 @@ def _by_histogram(
     at = np.array([prior.slope, 0.0])
     for _ in range(20):
         p = scipy.special.expit(at @ points)
-        slopes = points @ (noisy[1] * (1 - p) - noisy[0] * p)
-        curved = noisy.sum(axis=0) * p * (1 - p)
-        spread = variance * (np.square(weights[1] * (1 - p)) + np.square(weights[0] * p))
-        floor = 3 * math.sqrt(variance) * float((p * (1 - p)).max())
-        one = _Measured.of_gradient(
-            at, slopes, (points * curved) @ points.T, (points * spread) @ points.T, floor
-        )
+        residuals = noisy[1] * (1 - p) - noisy[0] * p
+        curved = np.maximum(noisy.sum(axis=0), 0.0) * p * (1 - p)
+        spread = variance * (np.square(weights[1] * (1 - p)) + np.square(weights[0] * p)) + curved
+        falls = (points * curved).T
+        weighed = falls.T / spread
+        one = _Measured(weighed @ falls, weighed @ (residuals + falls @ at))
         at = _combined(prior, (1.0, one))
     return at

@@ -30,7 +30,7 @@ from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_whole
 from privfit.domains import Categorical, Numeric, Schema
 from privfit.domains.scales import CUTS, MOST_DIMENSIONS
-from privfit.linear.recipe import MOST, PUBLIC, Recipe
+from privfit.linear.recipe import MOST, PUBLIC, PURE_HASHES, Recipe
 from privfit.privacy.remainder import gaussian_left
 from privfit.records.blanks import BlankRows
 from privfit.runs.blanks import MOST_LEVELS, SHARE, USUAL_LEVELS, BlankPlan
@@ -40,10 +40,15 @@ from privfit.runs.settings import Parameters
 
 __all__ = ["Coded", "Coding", "coded", "purchase_of", "ruled"]
 
-FAMILIES = ("auto", "log", "quantile", "width")
+FAMILIES = ("auto", "log", "quantile", "width", "decades")
 USUAL_BINS = 16  # of equal width
 FEW_CELLS = 8  # of the scale within a declared range: below, equal bins always stand beside them
 MOST_BINS = 1024
+QUARTERS = 4  # of a declared range, beside powers of ten
+SMALLEST = 1e-4  # power of ten, of the larger end of a range
+DECADES = tuple(float(f"1e{power}") for power in range(-30, 31))
+BLANK_DECADES = tuple(one for one in DECADES if 1 <= one <= 1e6)  # of a number without a range
+BLANK_NEGATIVE = 1e3
 
 
 @dataclass(frozen=True, repr=False)
@@ -56,9 +61,10 @@ class Coding(Parameters):
         Levels of private medians that cut a number, from 1 (3 bins) to 8, for 'auto' and
         'quantile'; the number of bins, from 2 to 1,024, for 'width'. By default the recipe's
         levels, or 16 bins. 'log' takes none.
-    family : {'auto', 'log', 'quantile', 'width'}, default='auto'
+    family : {'auto', 'log', 'quantile', 'width', 'decades'}, default='auto'
         'log' is the public scale of all numbers alone, for which nothing is bought. 'quantile' is
         bought cuts alone. 'width' is equal bins of declared ranges, for which nothing is bought.
+        'decades' is few cells, between powers of ten and quarters of declared ranges, for nothing.
         'auto' is the public scale, with bought cuts where the signal carries them, or as many
         levels as `cuts` says.
     dimensions : int or None, default=None
@@ -86,14 +92,14 @@ class Coding(Parameters):
     """
 
     cuts: int | None = None
-    family: Literal["auto", "log", "quantile", "width"] = "auto"
+    family: Literal["auto", "log", "quantile", "width", "decades"] = "auto"
     dimensions: int | None = None
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
             raise DeclarationError(
-                f"family ({self.family!r}) must be 'auto', 'log', 'quantile' or 'width'; pass one "
-                "of them"
+                f"family ({self.family!r}) must be 'auto', 'log', 'quantile', 'width' or "
+                "'decades'; pass one of them"
             )
         self._check_cuts()
         most = MOST_DIMENSIONS if self.family == "log" else MOST
@@ -106,10 +112,10 @@ class Coding(Parameters):
     def _check_cuts(self) -> None:
         if self.cuts is None:
             return
-        if self.family == "log":
+        if self.family in ("log", "decades"):
             raise DeclarationError(
-                f"cuts ({self.cuts!r}) must be left out for family 'log', which has a public scale "
-                "alone; pass family='auto'"
+                f"cuts ({self.cuts!r}) must be left out for family {self.family!r}, which is cut "
+                "where everybody knows; pass family='auto'"
             )
         least, most = (2, MOST_BINS) if self.family == "width" else (1, MOST_LEVELS)
         if not _within(self.cuts, least, most):
@@ -139,7 +145,7 @@ class Coding(Parameters):
         )
 
     def _depth(self, recipe: Recipe) -> int:
-        if self.family in ("log", "width"):
+        if self.family in ("log", "width", "decades"):
             return 0
         least = USUAL_LEVELS if self.family == "quantile" else 0
         return int(self.cuts or recipe.depth or least)
@@ -147,7 +153,7 @@ class Coding(Parameters):
     def _split(self, recipe: Recipe, depth: int) -> dict[str, Any]:
         """How many functions are of the public scale, and how many of cuts."""
         wanted = self.dimensions or recipe.dimensions
-        if self.family in ("quantile", "width"):
+        if self.family in ("quantile", "width", "decades"):
             return {"dimensions": wanted, "learned": wanted}
         if not depth:
             public = min(wanted, MOST_DIMENSIONS)
@@ -200,12 +206,15 @@ def coded(schema: Schema, coding: Coding, recipe: Recipe) -> Schema:
 
 def _coded(name: str, column: Any, coding: Coding, recipe: Recipe) -> Any:
     """One column; declared bins, a declared scale and categories stay as they are."""
-    hashes = recipe.hashes
+    coarse = coding.family == "decades" or (coding.family == "auto" and recipe.coarse)
+    hashes = recipe.hashes or (PURE_HASHES if coarse else 0)
     if hashes and column.is_blank and not column.holds_numbers and column.names is None:
         return Categorical(buckets=range(hashes), hashes=hashes)
     if not column.holds_numbers or (column.has_levels and column.bins != "auto"):
         return column
     ends, lost = (column.low, column.high), column.fill is None
+    if coarse:
+        return Numeric(*ends, bins=_coarse_cuts(column), fill=column.fill, missing=lost)
     if coding.family == "width":
         if not column.has_range:
             raise DeclarationError(
@@ -222,6 +231,19 @@ def _coded(name: str, column: Any, coding: Coding, recipe: Recipe) -> Any:
     if scale is not None and column.has_range:
         bins = recipe.beside or _bins_of_few_cells(column)
     return Numeric(*ends, bins, column.fill, missing=lost, scale=scale)
+
+
+def _coarse_cuts(column: Numeric) -> list[float]:
+    """Powers of ten and quarters within a range; without one, powers of ten of ordinary size."""
+    if not column.has_range:
+        negative = [-one for one in BLANK_DECADES if one <= BLANK_NEGATIVE]
+        return sorted([*negative, 0.0, *BLANK_DECADES])
+    low, high = float(column.low or 0.0), float(column.high or 0.0)
+    least = SMALLEST * max(abs(low), abs(high))
+    sizes = [one for one in DECADES if one >= least]
+    quarters = [low + (high - low) * i / QUARTERS for i in range(1, QUARTERS)]
+    wanted = {*quarters, *sizes, *(-one for one in sizes)}
+    return sorted(cut for cut in wanted if low < cut < high)
 
 
 def _bins_of_few_cells(column: Numeric) -> int:
@@ -289,6 +311,8 @@ def ruled(
 ) -> tuple[Recipe, Terms]:
     """The public rule for this number of records, and the terms that it is for.
 
+    Numbers are cut coarsely only where the solver is open, and may be one that counts levels.
+
     Parameters
     ----------
     schema : Schema
@@ -300,7 +324,8 @@ def ruled(
     models : int
         How many models share the budget.
     is_pure : callable (Recipe) -> bool or None, default=None
-        Whether a delta is left unused, by the recipe with it; by default it is not.
+        Whether a delta is left unused, by the recipe with it; by default it is not, and the solver
+        is not open.
 
     Returns
     -------
@@ -313,7 +338,7 @@ def ruled(
     if terms.delta and is_pure is not None and is_pure(recipe):
         terms = replace(terms, delta=0.0)
         recipe = _recipe(schema, size, terms, models)
-    return recipe, terms
+    return replace(recipe, coarse=recipe.coarse and is_pure is not None), terms
 
 
 def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Recipe:

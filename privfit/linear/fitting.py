@@ -31,12 +31,13 @@ from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
 from privfit.linear.class_weights import ClassWeights, Weighing
 from privfit.linear.coding import Coding, purchase_of
 from privfit.linear.descent import Gradient
+from privfit.linear.evidence import Evidence
 from privfit.linear.labelled import Labelled, Packed
 from privfit.linear.level_shares import written_shares
 from privfit.linear.methods import METHODS
 from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.recipe import Recipe
-from privfit.linear.room import CODERS, most_room, room_of, solver_room
+from privfit.linear.room import most_room, room_of, solver_room
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Release
@@ -80,7 +81,7 @@ class Wanted:
             )
         if is_declared:
             return None
-        coding = Coding() if is_usual else wanted
+        coding = self._usual_coding if is_usual else wanted
         if self.solver is not None and is_coded(self.solver[1]):
             return coding if labelled.domain.declared_columns else None
         if not is_usual:
@@ -94,6 +95,11 @@ class Wanted:
             labelled.domain, terms, self.loss, labelled.fit_intercept
         )
         return coding if fits and (terms.delta or not self._weighs(labelled)) else None
+
+    @property
+    def _usual_coding(self) -> Coding:
+        counts = self.solver is not None and isinstance(self.solver[1], Evidence)
+        return Coding(family="decades") if counts else Coding()
 
     def chooses(self, labelled: Labelled) -> bool:
         """Whether the solver of a coded table is open to the signal that it turns out to have."""
@@ -118,7 +124,7 @@ class Wanted:
             )
         honest = self.loss == "logistic" and getattr(settings, "has_honest_scores", False)
         left_out = wanted is False or impossible or (wanted == "auto" and honest)
-        return 0.0 if left_out else CALIBRATION
+        return 0.0 if left_out else float(getattr(settings, "calibration_share", CALIBRATION))
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,7 +307,7 @@ def is_publication(settings: Settings) -> bool:
 def is_coded(settings: Any) -> bool:
     """Whether a solver fits an additive model, for which columns are coded."""
     by_functions = isinstance(settings, ObjectivePerturbation) and settings.functions is not None
-    return isinstance(settings, Additive) or by_functions
+    return isinstance(settings, (Additive, Evidence)) or by_functions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -330,21 +336,22 @@ def _coded(
     leaves = chooses and (numbers or schema.has_blanks)
     is_pure = partial(auto.leaves_delta, numbers=numbers) if leaves else None
 
-    def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any]:
+    def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any, bool]:
         if not chooses:
-            return solver
+            return *solver, True
         plain = None
         if not schema.has_blanks:
             plain = auto.choose_declared(recipe, len(schema.columns), numbers, delta)
-        return settings_of(plain or auto.choose_additive(delta), METHODS)
+        chosen = plain or auto.choose_additive(delta, recipe.coarse)
+        return *settings_of(chosen, METHODS), plain is None
 
     if labelled.is_streamed:
         room = room_of(schema, terms, solver_of, coding, models, is_pure, labelled.n_threads)
         labelled = labelled.leaving(*room)
     read = labelled.read_once()
     found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
-    name, settings = solver_of(found.recipe, found.terms.delta)
-    if not isinstance(settings, CODERS):
+    name, settings, codes = solver_of(found.recipe, found.terms.delta)
+    if not codes:
         read = read.leaving(solver_room(schema, settings, found.terms.delta, labelled.n_threads))
         read.check_room()
         return _Coded(name, before(settings), settings, None, read, found.terms)

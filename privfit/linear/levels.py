@@ -35,7 +35,7 @@ from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.runs.protocols import Space
 from privfit.runs.run import Run
 
-__all__ = ["LEAST_PART", "Level"]
+__all__ = ["LEAST_PART", "Level", "log_odds"]
 
 SLOPE = 0.6  # what scores at a low signal are multiplied by
 FINE, REACH = 6, 6 << 6  # cells of a score are 2^-FINE wide, up to scores of 6
@@ -71,11 +71,7 @@ class Level:
         changes = run.neighbours.changes
         lower, upper = run.objective.label_counts().tolist()
         noisy = run.release(DiscreteLaplace(self.part, changes), np.array([upper - lower]))
-        share = 0.5 + float(noisy[0]) / (2 * size)
-        share = min(max(share, RAREST), 1 - RAREST)
-        information = size * share * (1 - share)
-        error = math.sqrt(2) * changes / (2 * self.part) / information
-        odds = math.log(share / (1 - share)) * USUAL_ODDS**2 / (USUAL_ODDS**2 + error**2)
+        odds = log_odds(float(noisy[0]), math.sqrt(2) * changes / self.part, size)
         if self.alone:
             return _shifted(model, 0.0, odds)
         return _shifted(model, SLOPE, odds + self._shift(run, model, odds, size))
@@ -94,6 +90,13 @@ class Level:
         error = math.sqrt(2) * mechanism.scale / information
         kept = USUAL_SHIFT**2 / (USUAL_SHIFT**2 + error**2)
         return min(max(kept * float(noisy[0]) / information, -FARTHEST), FARTHEST)
+
+
+def log_odds(balance: float, deviation: float, size: int) -> float:
+    """The log odds of class 1 by a noisy balance of so many records, shrunk towards 0."""
+    share = min(max(0.5 + balance / (2 * size), RAREST), 1 - RAREST)
+    error = deviation / 2 / (size * share * (1 - share))
+    return math.log(share / (1 - share)) * USUAL_ODDS**2 / (USUAL_ODDS**2 + error**2)
 
 
 def residuals(odds: float) -> Integers:

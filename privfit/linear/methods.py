@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from privfit.linear.additive import Additive
 from privfit.linear.descent import Gradient
+from privfit.linear.evidence import Evidence
 from privfit.linear.frank_wolfe import FrankWolfe
 from privfit.linear.functional import Functional
 from privfit.linear.objective_perturbation import ObjectivePerturbation
@@ -21,6 +22,7 @@ METHODS: dict[str, type[Settings]] = {
     **SOLVERS,
     "gradient": Gradient,
     "additive": Additive,
+    "evidence": Evidence,
     "frank_wolfe": FrankWolfe,
     "sgd": PermutedSGD,
     "select_refine": SelectRefine,

@@ -51,6 +51,7 @@ __all__ = ["ObjectivePerturbation"]
 USUAL_LOOK = 0.05  # of epsilon
 MANY_NUMBERS = 16  # from which a look at them is worth its budget
 MIXING = 0.6  # the smooth part of the kernel of bins
+FEW_COORDINATES = 300  # below which a fit with functions is regularised more
 USUAL_SIZE = 10_000  # of a table where nobody declared it: what a rule takes
 
 
@@ -357,7 +358,9 @@ class ObjectivePerturbation(Perturbation):
         6.4 times p / epsilon in the units of the columns: within 1 % accuracy of the best of them
         in all cells where `auto` takes it. The former: within a factor of 2 or 0.3 % of the best.
         With `functions` it is 0.5 q^1.5 N (N / n)^0.6, chosen on the same tables with all columns
-        coded (docs/perturbation.md), beside q and q^2, N / n to the 0.8 and factors of 1/2 to 4.
+        coded (docs/perturbation.md), beside q and q^2, N / n to the 0.8 and factors of 1/2 to 4;
+        times 300 / p of p < 300 coordinates, unless functions are of the smoother kind, chosen
+        beside 2, 200 / p and sqrt(600 / p).
         From 8 c / epsilon on the Jacobian costs at most an eighth of epsilon, and next to nothing
         for the logistic loss under replace.
         """
@@ -368,7 +371,8 @@ class ObjectivePerturbation(Perturbation):
         if self.functions is None:
             by_noise = 1.9 * square * length * part**0.8
         else:
-            by_noise = 0.5 * square**1.5 * length * part**0.6
+            few = FEW_COORDINATES / coding.shape.size if self.smooth != SMOOTHEST else 1.0
+            by_noise = 0.5 * max(1.0, few) * square**1.5 * length * part**0.6
         return max(by_noise, 5 / 8 * _roomy_ridge(loss, budget))
 
     def __call__(self, run: Run[LinearObjective, Space]) -> Path:

@@ -65,9 +65,13 @@ Where nothing is bought (s < 80) either kind has 8. *Depth* and *mixing*, the pa
 cuts that is smooth, follow from D: 3 and .6 below 14, 4 and .5 up to 28, 5 and .3 up to 48, 6 and
 .3 above. More cuts are finer than the kernel should be smooth.
 
-*The level*: a table with numbers buys its intercept by itself below a pure signal of 25, for an
-epsilon of 80 changes / n. Where that is more than half of the budget, or below 2^-20, it buys
-nothing else.
+*Counts*: at a pure signal from 12 to 200 a table of fewer than 30 numbers is counted, level by
+level and class by class (`privfit.linear.evidence`), and its numbers are cut at powers of ten and
+at quarters of their ranges: each count has the noise of a record, so that few cells are best.
+
+*The level*: a table with numbers that is not counted buys its intercept by itself below a pure
+signal of 25, for an epsilon of 80 changes / n. Where that is more than half of the budget, or below
+2^-20, it buys nothing else, and counts nothing.
 
 *Categories* that are to be bought get a share of .1. As shares of cuts, it is multiplied by the
 part of all columns that it is for.
@@ -116,7 +120,7 @@ PURE_HASHES = 16
 PURE_LEAST, PURE_FEWEST = 20.0, 4  # the signal below which the intercept is all there is
 LEAST_SHARED = 25.0  # the signal of a pure budget below which the intercept is bought by itself
 LEVELLED, LEVELLED_MOST = 80.0, 0.5  # for n epsilon / changes of so much; no larger share
-LEAST_LEVEL = 2.0**-20  # of an epsilon: for less there may be no noise that fits in 64 bits
+LEAST_EPSILON = 2.0**-20  # of levels and counts: for less there may be no noise of 64 bits
 
 N = TypeVar("N", int, float)
 
@@ -171,6 +175,8 @@ class Recipe:
         Public buckets that blank categories are hashed into for nothing; 0 if they are bought.
     level : float, default=0
         Fraction of a pure budget that buys the intercept by itself; at 1 nothing else is fitted.
+    coarse : bool, default=False
+        Whether levels are counted and numbers cut coarsely, under a pure budget.
     """
 
     signal: float
@@ -200,6 +206,7 @@ class Recipe:
     intercept_error: float
     hashes: int = 0
     level: float = 0.0
+    coarse: bool = False
 
     @classmethod
     def of(
@@ -318,6 +325,9 @@ class Recipe:
         depth = 0 if low or of_numbers < PURE_CUT else PURE_DEPTH
         public = WIDE_PUBLIC if wide else PUBLIC
         hashes = PURE_HASHES if low else 0
+        level = _level(usual.signal, columns, epsilon) if numbers else 0.0
+        counted = size is not None and LEAST_APART <= usual.signal and low and level < 1
+        coarse = counted and epsilon >= LEAST_EPSILON and 0 < numbers < CROWDED
         if usual.signal < PURE_LEAST:
             public, hashes, wide = PURE_FEWEST, PURE_FEWEST, True
         return replace(
@@ -332,7 +342,8 @@ class Recipe:
             smooth=SMOOTHEST if wide else SMOOTH,
             beside=0,
             hashes=hashes,
-            level=_level(usual.signal, columns, epsilon) if numbers else 0.0,
+            level=level,
+            coarse=coarse,
         )
 
 
@@ -383,7 +394,7 @@ def _level(signal: float, columns: int, epsilon: float) -> float:
     if signal >= LEAST_SHARED:
         return 0.0
     share = LEVELLED / (signal * columns)
-    return share if share <= LEVELLED_MOST and share * epsilon >= LEAST_LEVEL else 1.0
+    return share if share <= LEVELLED_MOST and share * epsilon >= LEAST_EPSILON else 1.0
 
 
 def _floor(signal: float, full: bool) -> float:

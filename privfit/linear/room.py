@@ -19,10 +19,8 @@ from privfit.domains import Domain, Numeric, Schema
 from privfit.domains.columns import Column
 from privfit.domains.hashing import BUCKETS
 from privfit.domains.scales import CUTS, MOST_DIMENSIONS
-from privfit.linear.additive import Additive
 from privfit.linear.coding import Coding, coded, ruled
 from privfit.linear.descent import WIDEST_WHITENED, Gradient
-from privfit.linear.objective_perturbation import ObjectivePerturbation
 from privfit.linear.recipe import Recipe
 from privfit.objectives.clipping import OF_THREAD
 from privfit.objectives.features import BESIDE_LINE, WIDEST, most_bytes
@@ -30,9 +28,8 @@ from privfit.records.packing import MAX_RECORDS
 from privfit.runs.blanks import USUAL_LEVELS, most_bins
 from privfit.runs.payment import Terms
 
-__all__ = ["CODERS", "most_room", "most_shape", "room_of", "solver_room"]
+__all__ = ["most_room", "most_shape", "room_of", "solver_room"]
 
-CODERS = (Additive, ObjectivePerturbation)  # whose columns are coded
 STEP = 1.1  # between numbers of records that are tried
 # Matrices (columns, columns) that a descent holds at a time: where it whitens by second moments,
 # and where it does not.
@@ -42,7 +39,7 @@ MOMENTS, PLAIN = 14, 5
 def room_of(
     schema: Schema,
     terms: Terms,
-    solver_of: Callable[[Recipe, float], tuple[str, Any]],
+    solver_of: Callable[[Recipe, float], tuple[str, Any, bool]],
     coding: Coding,
     models: int,
     is_pure: Callable[[Recipe], bool] | None = None,
@@ -56,8 +53,8 @@ def room_of(
         The declared columns, which may have blanks.
     terms : Terms
         The budget, the neighbour relation and the public number of records, if it is declared.
-    solver_of : callable (Recipe, float) -> (str, settings)
-        The solver by the recipe and the delta that is used.
+    solver_of : callable (Recipe, float) -> (str, settings, bool)
+        The solver by the recipe and the delta that is used, and whether its columns are coded.
     coding : Coding
         How numbers are cut.
     models : int
@@ -80,13 +77,13 @@ def room_of(
     for size in sizes:
         recipe, used = ruled(schema, size, terms, models, is_pure)
         recipe = coding.changed(recipe)
-        _, settings = solver_of(recipe, used.delta)
-        if not isinstance(settings, CODERS):  # columns stay as they are declared
+        _, settings, codes = solver_of(recipe, used.delta)
+        if not codes:  # columns stay as they are declared
             found[type(settings)] = solver_room(schema, settings, used.delta, n_threads)
             continue
         followed = settings.following(recipe)
         counts = recipe.depth, recipe.beside, recipe.hashes, recipe.public, recipe.learned
-        key = *counts, recipe.straight, recipe.span_share > 0, type(followed)
+        key = *counts, recipe.straight, recipe.span_share > 0, recipe.coarse, type(followed)
         if key not in found:
             found[key] = most_room(coded(schema, coding, recipe), followed, recipe)
     return min(found.values()), max(found.values())
@@ -99,7 +96,7 @@ def most_room(schema: Schema, settings: Any, recipe: Recipe) -> int:
     ----------
     schema : Schema
         The coded columns, of which some are to be bought.
-    settings : Additive or ObjectivePerturbation
+    settings : Additive, Evidence or ObjectivePerturbation
         The solver, which follows the recipe.
     recipe : Recipe
         The public rule.
@@ -119,7 +116,7 @@ def most_shape(schema: Schema, settings: Any, recipe: Recipe) -> tuple[int, int]
     ----------
     schema : Schema
         The coded columns, of which some are to be bought.
-    settings : Additive or ObjectivePerturbation
+    settings : Additive, Evidence or ObjectivePerturbation
         The solver, which follows the recipe.
     recipe : Recipe
         The public rule.

@@ -150,7 +150,7 @@ class BlockMoments(_Released):
         return sum(block.longest for block in self._blocks) + ONE**4
 
     def _exact(self) -> Integers:
-        counts = self._objective.level_counts()
+        counts = self._objective.level_counts().sum(axis=0)
         groups = self._features.groups
         parts = [block.sums(counts[group])
                  for block, group in zip(self._blocks, groups, strict=True)]  # fmt: skip

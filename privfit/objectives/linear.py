@@ -568,12 +568,12 @@ class LinearObjective(Objective[LinearRows]):
         return self._sums.sum(LinearRows.second_moments)
 
     def level_counts(self) -> Integers:
-        """The number of records at each level of a schema of levels. Private: to be released.
+        """The records of each class at each level of a schema of levels. Private: to be released.
 
         Returns
         -------
-        array of int64 of shape (d,)
-            The counts.
+        array of int64 of shape (2, d)
+            The counts of class 0 and of class 1.
         """
         return self._sums.sum(LinearRows.level_counts)
 

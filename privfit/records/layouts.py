@@ -561,13 +561,15 @@ class CodeLayout:
         return result
 
     def level_counts(self) -> Integers:
-        """int64 (d,): the records at each level."""
+        """int64 (2, d): the records of class 0 and of class 1 at each level."""
         plan, codes = self.records.plan, self.records.codes
-        sums = np.zeros((1, plan.bins + len(plan.ends)), dtype=np.int64)
-        for first in range(0, len(codes), COUNTED):
-            some = codes[first : first + COUNTED].ravel()
-            sums[0, : plan.bins] += np.bincount(some, minlength=plan.bins)
-        return self.folded(sums)[0, :-1]
+        sums = np.zeros((2, plan.bins + len(plan.ends)), dtype=np.int64)
+        for run in self.records.runs:
+            of_run = codes[run.first : run.first + run.count]
+            for first in range(0, run.count, COUNTED):
+                some = of_run[first : first + COUNTED].ravel()
+                sums[1 + run.flip, : plan.bins] += np.bincount(some, minlength=plan.bins)
+        return self.folded(sums)[:, :-1]
 
     def feature_moments(self, matrix: Integers) -> Integers:
         """int64 (p, p): the sum of phi phi', from tables of pairs of levels."""

@@ -95,11 +95,11 @@ class Unfolded:
     records: Any  # DenseRecords or SparseRecords
 
     def level_counts(self) -> Integers:
-        """int64 (d,): the records at each level."""
+        """int64 (2, d): the records of class 0 and of class 1 at each level."""
         records = self.records
-        counts = np.zeros(records.n_features, dtype=np.int64)
-        for _, block in records.labelled_blocks(max(1, FOLDED // len(counts))):
-            counts += np.asarray((block != 0).sum(axis=0)).ravel()
+        counts = np.zeros((2, records.n_features), dtype=np.int64)
+        for run, block in records.labelled_blocks(max(1, FOLDED // records.n_features)):
+            counts[1 + run.flip] += np.asarray((block != 0).sum(axis=0)).ravel()
         return counts
 
     def feature_moments(self, matrix: Integers) -> Integers:

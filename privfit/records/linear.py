@@ -328,7 +328,7 @@ class LinearRows(Rows):
         return self.layout.second_moments(self)
 
     def level_counts(self) -> Integers:
-        """int64 (d,): the records at each level, of records that have nothing but levels."""
+        """int64 (2, d): the records of each class at each level, of records of levels alone."""
         return self.layout.level_counts()
 
     def feature_moments(self, matrix: Integers) -> Integers:

@@ -392,7 +392,7 @@ def test_faults_that_are_planted_are_found(monkeypatch):
 # ---------------------------------------------------------------------------------------- refusals
 
 REFUSED = [
-    (lambda: Coding(family="even"), r"family \('even'\) must be 'auto', 'log', 'quantile' or 'wid"),
+    (lambda: Coding(family="even"), r"family \('even'\) must be 'auto', 'log', 'quantile', "),
     (lambda: Coding(3, "log"), r"cuts \(3\) must be left out for family 'log'"),
     (lambda: Coding(0), r"cuts \(0\) must be a whole number from 1 to 8 for family 'auto'; pass"),
     (lambda: Coding(9, "quantile"), r"cuts \(9\) must be a whole number from 1 to 8 for family"),

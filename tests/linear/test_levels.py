@@ -209,8 +209,10 @@ def test_the_least_parts_that_are_accepted_have_noise_for_many_classes(epsilon, 
     [
         (159, 20, 10, 1.0),  # 80 / 159 is more than a half
         (161, 20, 10, 80 / 161),
-        (499, 20, 10, 80 / 499),
-        (501, 20, 10, 0.0),  # a signal above 25
+        (239, 20, 10, 80 / 239),
+        (241, 20, 10, 0.0),  # a signal above 12, where levels are counted
+        (499 * 3, 60, 30, 80 / 1497),  # but not of so many numbers
+        (501 * 3, 60, 30, 0.0),  # a signal above 25
         (161, 20, 0, 0.0),
         (120, 4, 2, 0.0),
     ],
@@ -253,29 +255,32 @@ def test_tables_without_numbers_walk_or_select_where_sums_drown():
     assert auto.choose_declared(at(1.4, numbers=1), 10, 1, 1e-6) is None
 
 
-def test_tables_of_few_numbers_walk_under_a_pure_budget():
-    def chosen(per_change: float, numbers: int) -> Any:
-        recipe = Recipe.pure(1000, per_change / 1000, ADD_REMOVE, 10, numbers)
-        return type(auto.choose_declared(recipe, 10, numbers, 0.0)).__name__
-
-    assert [chosen(t, 4) for t in (100, 200, 700, 800)] == [
-        "NoneType",
-        "Local",
-        "Local",
-        "NoneType",
-    ]
-    assert chosen(200, 5) == "NoneType"
-
-
-def test_tables_of_many_numbers_walk_instead_of_buying_an_intercept():
+def test_tables_of_many_numbers_have_functions_only_at_a_high_pure_signal():
     def chosen(signal: float, numbers: int) -> Any:
         recipe = Recipe.pure(1000, signal * 70 / 1000, ADD_REMOVE, 70, numbers)
         return type(auto.choose_declared(recipe, 70, numbers, 0.0)).__name__
 
-    assert [chosen(1, 36), chosen(24, 36), chosen(26, 36)] == ["Local", "Local", "NoneType"]
+    found = [chosen(signal, 36) for signal in (1, 11, 13, 149, 151)]
+    assert found == ["Local", "Local", "ObjectivePerturbation", "ObjectivePerturbation", "NoneType"]
+    assert {chosen(signal, 29) for signal in (1, 13, 151)} == {"NoneType"}
+    assert [chosen(signal, 17) for signal in (2, 3, 11, 13)] == [
+        "NoneType",  # n epsilon of 140 changes buys an intercept alone
+        "Local",
+        "Local",
+        "NoneType",
+    ]
     assert not auto.leaves_delta(at(1.0, 70, 30), 30)
     assert auto.leaves_delta(at(1.0, 70, 29), 29)
     assert not auto.leaves_delta(at(1.6, 70, 29), 29)
+
+
+def test_many_numbers_with_ranges_are_fitted_as_they_are_declared():
+    domain = Schema({f"x{i}": Numeric(0, 10) for i in range(30)})
+    table, y = people(1000)
+    found = model(1.0, domain=domain).fit(dict.fromkeys(domain.columns, table["x"]), y)
+    assert found.release_.settings["solver"] == "objective"
+    assert found.domain_ == domain
+    assert "functions" not in found.release_.settings
 
 
 @pytest.mark.parametrize("domain", [NUMBERS, KINDS])

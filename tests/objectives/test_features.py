@@ -184,10 +184,7 @@ def twin_moments(schema: Schema, made: Features, table: Any) -> list[list[int]]:
 def test_sums_equal_the_twin_in_every_layout(rng, monkeypatch):
     table, y, made = people(rng, 60), rng.integers(0, 2, 60), wide()
     expected = twin_moments(WIDE, made, table)
-    counts = [0] * WIDE.width
-    for row in levels_of(WIDE, table):
-        for group, level in zip(WIDE.groups, row, strict=True):
-            counts[group.start + level] += 1
+    counts = reference.level_counts(levels_of(WIDE, table), y.tolist(), WIDE.groups)
     for layout, counted, many, folded in itertools.product(
         ("auto", "dense", "sparse"), (7, 1 << 18), (1, 512), (200, 1 << 18)
     ):

@@ -1,0 +1,294 @@
+"""Weights of evidence: sensitivities, what is released, the twin, and where the rule takes them."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import reference
+from makers.cases import ADJACENCIES
+from scipy.special import logit
+
+from privfit import (
+    Categorical,
+    Coding,
+    DeclarationError,
+    Evidence,
+    Ledger,
+    LinearObjective,
+    LinearSVC,
+    LogisticRegression,
+    Numeric,
+    Reals,
+    Schema,
+    Stream,
+)
+from privfit.audit import audit_solver
+from privfit.linear import auto, evidence
+from privfit.linear.coding import coded
+from privfit.linear.recipe import Recipe
+from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
+
+both = pytest.mark.parametrize("adjacency", ADJACENCIES)
+
+FEW = Schema(
+    {"x": Numeric(0, 10, bins=[2, 5], missing=True), "z": Categorical(["a", "b", "c"]),
+     "w": Categorical(["u", "v"])}
+)  # fmt: skip
+PLAIN = Schema({"x": Numeric(0, 100), "y": Numeric(-1, 9), "z": Categorical(["a", "b", "c"])})
+
+
+def people(n: int, seed: int = 0) -> tuple[dict[str, Any], Any]:
+    rng = np.random.default_rng(seed)
+    table = {"x": rng.uniform(0, 10, n), "y": rng.uniform(-1, 9, n),
+             "z": rng.choice(list("abc"), n), "w": rng.choice(["u", "v"], n)}  # fmt: skip
+    return table, (rng.uniform(0, 10, n) < np.where(table["z"] == "a", 8, table["x"] / 2)) * 1
+
+
+def model(epsilon: float = 1.0, domain: Any = FEW, **more: Any) -> Any:
+    given = {"classes": [0, 1], "random_state": 0, "n_public": 1000, "solver": "evidence"} | more
+    return LogisticRegression(epsilon, domain=domain, **given)
+
+
+class Exact:
+    """Noise that is 0, of the deviation that was asked for."""
+
+    right = staticmethod(evidence.DiscreteLaplace)
+
+    def __init__(self, epsilon: float, sensitivity: int) -> None:
+        noise = self.right(epsilon, sensitivity)
+        self.event, self.scale, self.sensitivity = noise.event, noise.scale, sensitivity
+
+    def __call__(self, value: Any, rng: Any = None) -> Any:
+        return np.asarray(value)
+
+
+# ---------------------------------------------------------------------------------------- the proof
+
+
+def sums_of(record: tuple[Any, ...], label: int) -> tuple[int, Any]:
+    """What one record adds to the balance and to the counts."""
+    table = dict(zip("xzw", ([cell] for cell in record), strict=True))
+    objective = LinearObjective(table, [label], "logistic", FEW)
+    lower, upper = objective.label_counts().tolist()
+    return upper - lower, objective.level_counts()
+
+
+@both
+def test_noise_hides_the_largest_change_of_each_sum(adjacency, monkeypatch):
+    """Against all records of a small schema, and all pairs of them."""
+    drawn: list[int] = []
+
+    class Spy(evidence.DiscreteLaplace):  # type: ignore[misc]
+        def __call__(self, value: Any, rng: Any = None) -> Any:
+            drawn.append(self.sensitivity)
+            return super().__call__(value, rng)
+
+    monkeypatch.setattr(evidence, "DiscreteLaplace", Spy)
+    model(adjacency=adjacency).fit(*people(100))
+    cells = itertools.product([0.0, 3.0, 9.0, None], "abc", "uv")
+    sums = [sums_of(record, label) for record in cells for label in (0, 1)]
+    if adjacency == "replace":
+        pairs = list(itertools.combinations(sums, 2))
+        balance = max(abs(a[0] - b[0]) for a, b in pairs)
+        counts = max(np.abs(a[1] - b[1]).sum() for a, b in pairs)
+    else:
+        balance = max(abs(one[0]) for one in sums)
+        counts = max(np.abs(one[1]).sum() for one in sums)
+    assert drawn == [balance, counts]
+
+
+@pytest.mark.slow
+@both
+def test_the_audit_passes_and_finds_a_planted_fault(adjacency, monkeypatch):
+    def made(records: Any) -> LinearObjective:
+        rows, labels = zip(*records, strict=True)
+        table = dict(zip("xzw", map(list, zip(*rows, strict=True)), strict=True))
+        return LinearObjective(table, list(labels), "logistic", FEW)
+
+    records = [((0.0, "a", "u"), 0), ((3.0, "b", "v"), 1), ((9.0, "c", "u"), 0)]
+    audit = partial(audit_solver, Evidence(), made, Reals(-1e6, 1e6, FEW.width + 1), 1.0, 0.0,
+                    records=records, n=2, adjacency=adjacency, seeds=range(1))  # fmt: skip
+    assert audit().passes()
+    right = evidence.DiscreteLaplace
+    monkeypatch.setattr(evidence, "DiscreteLaplace", lambda e, most: right(e, -(-most // 3)))
+    assert not audit().passes()  # as if a record were counted in one column
+
+
+# ------------------------------------------------------------------------------- what is released
+
+
+@both
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 50.0])
+def test_weights_are_those_of_the_twin(adjacency, epsilon):
+    found = model(epsilon, adjacency=adjacency, calibrate=False)
+    counts: list[Any] = []
+    right = evidence._weights
+
+    def noted(*arguments: Any) -> Any:
+        counts.append(arguments)
+        return right(*arguments)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "_weights", noted)
+        found.fit(*people(1000))
+    ((noisy, variance, _, odds, size),) = counts
+    expected: list[float] = []
+    for (name, column), group in zip(FEW.columns.items(), FEW.groups, strict=True):
+        ordered = column.width - 1 if name == "x" else 0
+        expected += reference.weights_of_evidence(
+            noisy[:, group].tolist(), variance, odds, size, ordered
+        )
+    assert found.coef_[0] == pytest.approx(expected, abs=2e-6)
+    assert found.intercept_[0] == pytest.approx(odds, abs=2e-6)
+
+
+def test_without_noise_weights_are_damped_log_odds_of_levels(monkeypatch):
+    monkeypatch.setattr(evidence, "DiscreteLaplace", Exact)
+    table, y = people(200_000)
+    found = model(100.0, n_public=200_000, calibrate=False).fit(table, y)
+    of_w = [logit(y[table["w"] == name].mean()) for name in "uv"]
+    weights = found.coef_[0, FEW.groups[2]]
+    assert weights[1] - weights[0] == pytest.approx(0.6 * (of_w[1] - of_w[0]), abs=0.01)
+    assert found.intercept_[0] == pytest.approx(logit(y.mean()), abs=0.01)
+
+
+@both
+def test_the_budget_is_spent_by_two_releases_and_a_calibration(adjacency):
+    ledger = Ledger(1.0)
+    found = model(adjacency=adjacency, ledger=ledger).fit(*people(1000))
+    kinds = [(event.kind, event.count) for event in found.release_.events]
+    assert kinds == [("pure", 1)] * 3
+    assert found.release_.verify()
+    assert 0.999 < sum(event.parameter for event in found.release_.events) <= 1.0
+    assert ledger.remaining.epsilon == 0
+    assert found.release_.settings["calibration"]["share"] == 0.15
+    assert found.release_.settings["balance"] == pytest.approx(
+        40 * (2 if adjacency == "replace" else 1) / (1000 * 0.85), rel=1e-3
+    )
+
+
+def test_a_delta_is_left_unused():
+    found = LogisticRegression(
+        1.0, 1e-6, domain=FEW, classes=[0, 1], solver="evidence", calibrate=False, random_state=0
+    ).fit(*people(1000))
+    assert {event.kind for event in found.release_.events} == {"pure"}
+
+
+def test_several_classes_share_the_budget():
+    table, _ = people(1000)
+    found = model(classes=[0, 1, 2]).fit(table, np.arange(1000) % 3)
+    assert found.release_.verify()
+    assert found.coef_.shape == (3, FEW.width)
+
+
+def test_records_in_blocks_give_the_same_model(tmp_path):
+    import pyarrow as pa
+
+    table, y = people(1000)
+    for domain in (FEW, PLAIN):
+        whole = model(domain=domain).fit(table, y)
+        stream = Stream(pa.table({**table, "label": y}), folder=tmp_path)
+        parts = model(domain=domain).fit(stream, "label")
+        assert np.array_equal(whole.coef_, parts.coef_)
+        assert whole.intercept_ == parts.intercept_
+
+
+def test_it_learns_from_few_records():
+    table, y = people(500)
+    fresh, labels = people(4000, seed=1)
+    accuracy = [
+        (model(2.0, PLAIN, n_public=500, random_state=seed).fit(table, y).predict(fresh) == labels)
+        .mean() for seed in range(5)
+    ]  # fmt: skip
+    assert np.mean(accuracy) > max(labels.mean(), 1 - labels.mean()) + 0.05
+
+
+# ------------------------------------------------------------------------------------------- codes
+
+
+def test_numbers_are_cut_at_powers_of_ten_and_at_quarters():
+    schema = Schema(
+        {"age": Numeric(17, 90), "gain": Numeric(0, 1000, fill=0), "pay": Numeric(-1, 9),
+         "free": Numeric(), "job": Categorical(), "own": Numeric(0, 1, bins=[0.5])}
+    )  # fmt: skip
+    recipe = Recipe.pure(1000, 0.1, ADD_REMOVE, 6, 5)
+    found = coded(schema, Coding(family="decades"), recipe).columns
+    assert found["age"] == Numeric(17, 90, bins=[35.25, 53.5, 71.75], missing=True)
+    assert found["gain"] == Numeric(0, 1000, bins=[0.1, 1, 10, 100, 250, 500, 750], fill=0)
+    assert found["pay"].bins == (-0.1, -0.01, -0.001, 0.001, 0.01, 0.1, 1.0, 1.5, 4.0, 6.5)
+    assert found["free"].bins == (-1000, -100, -10, -1, 0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6)
+    assert found["job"].hashes
+    assert found["own"] == schema.columns["own"]
+
+
+def test_decades_take_no_cuts():
+    with pytest.raises(DeclarationError, match=r"cuts \(3\) must be left out for family 'decades'"):
+        Coding(cuts=3, family="decades")
+
+
+# --------------------------------------------------------------------------------------- the rule
+
+
+@pytest.mark.parametrize(
+    ("signal", "columns", "numbers", "expected"),
+    [
+        (11, 20, 10, False),
+        (13, 20, 10, True),
+        (13, 10, 5, False),  # n epsilon of 130 changes buys an intercept alone
+        (17, 10, 5, True),
+        (199, 20, 10, True),
+        (201, 20, 10, False),
+        (100, 20, 0, False),
+        (100, 40, 29, True),
+        (100, 40, 30, False),
+    ],
+)
+def test_counts_follow_from_public_numbers(signal, columns, numbers, expected):
+    for neighbours in (ADD_REMOVE, REPLACE):
+        size = 1000 * neighbours.changes
+        recipe = Recipe.pure(size, signal * columns / 1000, neighbours, columns, numbers)
+        assert recipe.coarse is expected
+        assert not (recipe.coarse and recipe.level)
+        chosen = auto.choose_additive(0.0, recipe.coarse)
+        assert isinstance(chosen, Evidence) is expected
+    assert not Recipe.pure(None, 1.0, ADD_REMOVE, columns, numbers).coarse
+    assert not Recipe.pure(10**12, 1e-8, ADD_REMOVE, 200, 10).coarse  # there is no noise
+
+
+def test_the_default_counts_levels_where_records_are_few():
+    table, y = people(1000)
+    found = model(0.2, PLAIN, solver="auto").fit(table, y)
+    assert found.release_.settings["solver"] == "evidence"
+    assert found.domain_.columns["x"].bins == (0.01, 0.1, 1.0, 10.0, 25.0, 50.0, 75.0)
+    blank = model(0.2, Schema.blank({"x": "number", "z": "category"}), solver="auto").fit(table, y)
+    assert blank.release_.settings["solver"] == "evidence"
+    more = model(2.0, PLAIN, solver="auto").fit(table, y)
+    assert more.release_.settings["solver"] == "objective"
+    named = model(0.2, PLAIN, solver="objective").fit(table, y)
+    assert named.domain_ == PLAIN  # columns stay as they are for a solver that was passed
+
+
+# ---------------------------------------------------------------------------------------- refusals
+
+
+def test_what_cannot_be_counted_is_refused_before_the_charge():
+    ledger = Ledger(1.0)
+    table, y = people(100)
+    more = {"ledger": ledger}
+    with pytest.raises(DeclarationError, match="'evidence' is for log odds; pass LogisticRegr"):
+        LinearSVC(1.0, domain=FEW, classes=[0, 1], solver="evidence", **more).fit(table, y)
+    with pytest.raises(DeclarationError, match=r"fit_intercept \(False\) must be True for solver"):
+        model(fit_intercept=False, **more).fit(table, y)
+    with pytest.raises(DeclarationError, match=r"domain \(\['x', 'y'\]\) must be a Schema of lev"):
+        model(domain=PLAIN, coding="declared", **more).fit(table, y)
+    with pytest.raises(DeclarationError, match=r"domain \(Box\) must be a Schema of levels"):
+        model(domain=(-1, 1), **more).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(DeclarationError, match=r"n_public must be given .* public estimate"):
+        model(adjacency="add_remove", n_public=None, **more).fit(table, y)
+    assert ledger.remaining.epsilon == 1.0
+    with pytest.raises(DeclarationError, match=r"epsilon .* too small for counts.*'majority'"):
+        model(1e-7).fit(table, y)
