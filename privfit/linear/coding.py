@@ -46,9 +46,9 @@ FEW_CELLS = 8  # of the scale within a declared range: below, equal bins always 
 MOST_BINS = 1024
 QUARTERS = 4  # of a declared range, beside powers of ten
 SMALLEST = 1e-4  # power of ten, of the larger end of a range
-DECADES = tuple(float(f"1e{power}") for power in range(-30, 31))
-BLANK_DECADES = tuple(one for one in DECADES if 1 <= one <= 1e6)  # of a number without a range
-BLANK_NEGATIVE = 1e3
+LEADING = {1: (1,), 2: (1, 3)}  # digits of cuts, by how many a decade has
+POWERS = range(-30, 31)
+BLANK_POSITIVE, BLANK_NEGATIVE = (1, 1e6), (1, 1e3)  # sizes of cuts of a number without a range
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,7 +64,7 @@ class Coding(Parameters):
     family : {'auto', 'log', 'quantile', 'width', 'decades'}, default='auto'
         'log' is the public scale of all numbers alone, for which nothing is bought. 'quantile' is
         bought cuts alone. 'width' is equal bins of declared ranges, for which nothing is bought.
-        'decades' is few cells, between powers of ten and quarters of declared ranges, for nothing.
+        'decades' is few cells, one or two a decade and quarters of declared ranges, for nothing.
         'auto' is the public scale, with bought cuts where the signal carries them, or as many
         levels as `cuts` says.
     dimensions : int or None, default=None
@@ -214,7 +214,8 @@ def _coded(name: str, column: Any, coding: Coding, recipe: Recipe) -> Any:
         return column
     ends, lost = (column.low, column.high), column.fill is None
     if coarse:
-        return Numeric(*ends, bins=_coarse_cuts(column), fill=column.fill, missing=lost)
+        cuts = _coarse_cuts(column, recipe.per_decade)
+        return Numeric(*ends, bins=cuts, fill=column.fill, missing=lost)
     if coding.family == "width":
         if not column.has_range:
             raise DeclarationError(
@@ -233,14 +234,16 @@ def _coded(name: str, column: Any, coding: Coding, recipe: Recipe) -> Any:
     return Numeric(*ends, bins, column.fill, missing=lost, scale=scale)
 
 
-def _coarse_cuts(column: Numeric) -> list[float]:
-    """Powers of ten and quarters within a range; without one, powers of ten of ordinary size."""
+def _coarse_cuts(column: Numeric, per_decade: int) -> list[float]:
+    """Powers of ten, perhaps thrice them, and quarters of a range; ordinary sizes without one."""
+    all_sizes = [float(f"{digit}e{power}") for power in POWERS for digit in LEADING[per_decade]]
     if not column.has_range:
-        negative = [-one for one in BLANK_DECADES if one <= BLANK_NEGATIVE]
-        return sorted([*negative, 0.0, *BLANK_DECADES])
+        positive, negative = ([one for one in all_sizes if least <= one <= most]
+                              for least, most in (BLANK_POSITIVE, BLANK_NEGATIVE))  # fmt: skip
+        return sorted([*(-one for one in negative), 0.0, *positive])
     low, high = float(column.low or 0.0), float(column.high or 0.0)
     least = SMALLEST * max(abs(low), abs(high))
-    sizes = [one for one in DECADES if one >= least]
+    sizes = [one for one in all_sizes if one >= least]
     quarters = [low + (high - low) * i / QUARTERS for i in range(1, QUARTERS)]
     wanted = {*quarters, *sizes, *(-one for one in sizes)}
     return sorted(cut for cut in wanted if low < cut < high)

@@ -66,8 +66,9 @@ cuts that is smooth, follow from D: 3 and .6 below 14, 4 and .5 up to 28, 5 and 
 .3 above. More cuts are finer than the kernel should be smooth.
 
 *Counts*: at a pure signal from 12 to 200 a table of fewer than 30 numbers is counted, level by
-level and class by class (`privfit.linear.evidence`), and its numbers are cut at powers of ten and
-at quarters of their ranges: each count has the noise of a record, so that few cells are best.
+level and class by class (`privfit.linear.evidence`), and its numbers are cut at powers of ten, with
+fewer than 15 numbers also at three times these, and at quarters of their ranges: each count has the
+noise of a record, so that few cells are best.
 
 *The level*: a table with numbers that is not counted buys its intercept by itself below a pure
 signal of 25, for an epsilon of 80 changes / n. Where that is more than half of the budget, or below
@@ -177,6 +178,8 @@ class Recipe:
         Fraction of a pure budget that buys the intercept by itself; at 1 nothing else is fitted.
     coarse : bool, default=False
         Whether levels are counted and numbers cut coarsely, under a pure budget.
+    per_decade : int, default=1
+        Cuts of a decade, where numbers are cut coarsely: 1 or 2.
     """
 
     signal: float
@@ -207,6 +210,7 @@ class Recipe:
     hashes: int = 0
     level: float = 0.0
     coarse: bool = False
+    per_decade: int = 1
 
     @classmethod
     def of(
@@ -344,6 +348,7 @@ class Recipe:
             hashes=hashes,
             level=level,
             coarse=coarse,
+            per_decade=1 if numbers >= WIDE else 2,
         )
 
 

@@ -210,12 +210,23 @@ def test_it_learns_from_few_records():
 # ------------------------------------------------------------------------------------------- codes
 
 
+def test_a_decade_has_two_cuts_where_numbers_are_few():
+    schema = Schema({"gain": Numeric(0, 1000, fill=0), "free": Numeric()})
+    recipe = Recipe.pure(1000, 0.1, ADD_REMOVE, 6, 5)
+    found = coded(schema, Coding(family="decades"), recipe).columns
+    cuts = [0.1, 0.3, 1, 3, 10, 30, 100, 250, 300, 500, 750]
+    assert found["gain"] == Numeric(0, 1000, bins=cuts, fill=0)
+    positive = [1, 3, 10, 30, 100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6]
+    negative = [-1000, -300, -100, -30, -10, -3, -1]
+    assert found["free"] == Numeric(bins=[*negative, 0, *positive], missing=True)
+
+
 def test_numbers_are_cut_at_powers_of_ten_and_at_quarters():
     schema = Schema(
         {"age": Numeric(17, 90), "gain": Numeric(0, 1000, fill=0), "pay": Numeric(-1, 9),
          "free": Numeric(), "job": Categorical(), "own": Numeric(0, 1, bins=[0.5])}
     )  # fmt: skip
-    recipe = Recipe.pure(1000, 0.1, ADD_REMOVE, 6, 5)
+    recipe = Recipe.pure(1000, 0.1, ADD_REMOVE, 16, 15)
     found = coded(schema, Coding(family="decades"), recipe).columns
     assert found["age"] == Numeric(17, 90, bins=[35.25, 53.5, 71.75], missing=True)
     assert found["gain"] == Numeric(0, 1000, bins=[0.1, 1, 10, 100, 250, 500, 750], fill=0)
@@ -252,7 +263,7 @@ def test_counts_follow_from_public_numbers(signal, columns, numbers, expected):
         size = 1000 * neighbours.changes
         recipe = Recipe.pure(size, signal * columns / 1000, neighbours, columns, numbers)
         assert recipe.coarse is expected
-        assert not (recipe.coarse and recipe.level)
+        assert recipe.per_decade == (1 if numbers >= 15 else 2)
         chosen = auto.choose_additive(0.0, recipe.coarse)
         assert isinstance(chosen, Evidence) is expected
     assert not Recipe.pure(None, 1.0, ADD_REMOVE, columns, numbers).coarse
@@ -263,7 +274,9 @@ def test_the_default_counts_levels_where_records_are_few():
     table, y = people(1000)
     found = model(0.2, PLAIN, solver="auto").fit(table, y)
     assert found.release_.settings["solver"] == "evidence"
-    assert found.domain_.columns["x"].bins == (0.01, 0.1, 1.0, 10.0, 25.0, 50.0, 75.0)
+    assert found.domain_.columns["x"].bins == (
+        0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 25.0, 30.0, 50.0, 75.0
+    )  # fmt: skip
     blank = model(0.2, Schema.blank({"x": "number", "z": "category"}), solver="auto").fit(table, y)
     assert blank.release_.settings["solver"] == "evidence"
     more = model(2.0, PLAIN, solver="auto").fit(table, y)
