@@ -1673,10 +1673,11 @@ def level_counts(
 
 def weights_of_evidence(
     counts: Sequence[Sequence[float]], variance: float, odds: float, size: int, ordered: int
-) -> list[float]:
-    """The weights of one column, `ordered` of whose levels are cells of a number in their order.
+) -> tuple[list[float], float]:
+    """The weights of one column, and what they add to the variance of scores.
 
-    By the joint normal law of weights and differences, without matrices that are put together.
+    Of its levels `ordered` are cells of a number in their order. By the joint normal law of weights
+    and differences, without matrices that are put together.
     """
     p = 1 / (1 + math.exp(-odds))
     both = [a + b for a, b in zip(*counts, strict=True)]
@@ -1700,4 +1701,17 @@ def weights_of_evidence(
     solved = mpmath.lu_solve(mpmath.matrix(law), mpmath.matrix([x - mean for x in seen]))
     found = [sum(0.7 * alike(i, j) * slopes[j] * solved[j] for j in places) for i in places]
     middle = sum(t * w for t, w in zip(totals, found, strict=True)) / size
-    return [float(0.6 * (w - middle)) for w in found]
+    weights = [float(0.6 * (w - middle)) for w in found]
+    return weights, sum(float(t) * w**2 for t, w in zip(totals, weights, strict=True)) / size
+
+
+def levelled_intercept(odds: float, variance: float) -> float:
+    """The b at which sigma(b + z) has the mean sigma(odds), z normal with this variance."""
+    spread = mpmath.sqrt(variance)
+
+    def probability(b: Any) -> Any:
+        return mpmath.quad(lambda x: mpmath.npdf(x) / (1 + mpmath.exp(-b - spread * x)),
+                           [-8, -4, -2, 0, 2, 4, 8])  # fmt: skip
+
+    share = 1 / (1 + mpmath.exp(-odds))
+    return float(mpmath.findroot(lambda b: probability(b) - share, odds))

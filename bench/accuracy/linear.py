@@ -16,6 +16,7 @@ from bench.measure import quiet
 from privfit import (
     DPSGA,
     EEM,
+    Evidence,
     FrankWolfe,
     Functional,
     Gradient,
@@ -63,6 +64,7 @@ SOLVERS: dict[str, Any] = {
     "Gupt": Gupt(),
     "Gupt, paper": Gupt(paper=True),
     "Majority": Majority(),
+    "Evidence": Evidence(),
     "SelectRefine": SelectRefine(),
     "Gradient": Gradient(),
     "Gradient, not whitened": Gradient(whiten=False),

@@ -1,6 +1,7 @@
 """The default beside every solver and pipeline of the library: one fit of any of them.
 
-Rivals run with their default settings on the declared schema, or on a blank one, as it is. Naive
+Rivals run with their default settings on the declared schema, or on a blank one, as it is, but for
+weights of evidence, which need levels and code columns as they do by default. Naive
 Bayes takes one-hot levels, of numbers eight equal bins. Seeds and splits are those of whole tables.
 """
 
@@ -21,13 +22,14 @@ from privfit import BernoulliNB, Ledger, LogisticRegression, Numeric, Schema, Se
 from privfit.datasets import Dataset
 
 AUTO = "auto"
+CODED = (AUTO, "Evidence")
 BAYES, SELECTED = "Bayes", "Select, Bayes"
 BINS = 8  # of a number, for naive Bayes
 SHARE, KEPT = 0.75, 8  # of epsilon for the selection of so many levels
 
 # Searches that are slow, or never near the best, are left out of coarse grids.
 RIVALS = tuple(name for name in SOLVERS if "paper" not in name and name != AUTO)
-STRONG = ("Local", "SelectRefine", "Gradient", "Objective", "Functional", "Majority")
+STRONG = ("Local", "SelectRefine", "Gradient", "Objective", "Functional", "Majority", "Evidence")
 NEED_DELTA = ("SelectRefine", "Gradient, not whitened")  # without one the latter is as whitened
 
 
@@ -53,7 +55,7 @@ def fit(cell: Cell, seed: int) -> tuple[dict[str, float], float]:
 def _logistic(
     solver: str, schema: Schema, train: Dataset, cell: Cell, seed: int
 ) -> Callable[[Any], Any]:
-    coding = "auto" if solver == AUTO else "declared"
+    coding = "auto" if solver in CODED else "declared"
     model = LogisticRegression(
         cell.epsilon, cell.delta, domain=schema, classes=[0, 1],
         solver=SOLVERS[solver], coding=coding,

@@ -6,8 +6,8 @@ of models that share it, one for each of several classes. Records are never look
 **Under a schema** of fewer than some 4,000 levels, with an intercept, a logistic model is additive:
 its columns are coded by the rules of `privfit.linear.recipe`. With delta > 0 the solver is
 `Additive`. With delta = 0, without class weights, and if there are numbers without declared cuts,
-or blanks, it is `Evidence` at a signal from 12 to 200, and otherwise `ObjectivePerturbation` on a
-few public functions of each number. With
+or blanks, it is `Evidence` at a signal from 12 to some 200, and otherwise `ObjectivePerturbation`
+on a few public functions of each number. With
 ``coding="declared"``, and everywhere else, the following rules hold. They also hold where the
 recipe's signal, of a column of the *table*, is so low that functions of numbers are not worth their
 noise (`choose_declared`); and where it is lower still, a delta is not used (`leaves_delta`).

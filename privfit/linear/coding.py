@@ -349,8 +349,8 @@ def _recipe(schema: Schema, size: int | None, terms: Terms, models: int) -> Reci
     budget = terms.budget
     numbers = [column for column in schema.columns.values() if column.holds_numbers]
     counts = len(schema.columns), len(numbers)
-    if not budget.delta:
-        return Recipe.pure(size, budget.epsilon / models, terms.neighbours, *counts)
-    mu = gaussian_left(budget) / math.sqrt(models)
     ranged = sum(column.has_range for column in numbers)
+    if not budget.delta:
+        return Recipe.pure(size, budget.epsilon / models, terms.neighbours, *counts, ranged)
+    mu = gaussian_left(budget) / math.sqrt(models)
     return Recipe.of(size, mu, terms.neighbours, *counts, ranged=ranged)

@@ -30,6 +30,9 @@ K is exp(-abs(i - j) / ALIKE) for two cells of a number, and the identity for ca
 values. Their mean given D is SPREAD K H (SPREAD H K H + V)^-1 D. They are centred over records, and
 multiplied by DAMPED: columns repeat each other, which naive Bayes does not know. A calibration
 (`calibration`) finds out by how much.
+
+**Intercept.** Scores of records are taken to be normal, with a variance that is the sum of those of
+the columns, divided by DAMPED. The intercept is where their mean probability is p.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.special import expit
 
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import BELOW
@@ -70,6 +75,7 @@ DAMPED = 0.6  # of the sum of all columns' log odds
 SHARE = 0.15  # of the budget of a fit, for a calibration
 SLOPE_ERROR, INTERCEPT_ERROR = 0.8, 0.25  # before it
 TELLING = 200.0  # n epsilon / changes from which a calibration has its say
+NODES, HALVINGS = 64, 50  # for the mean probability of normal scores, and for its inverse
 ROUNDED = 20  # bits of a weight: libraries of linear algebra differ in the last ones
 CELLS = 256  # no number has more, if a coding cuts it
 
@@ -208,8 +214,10 @@ class Evidence(Settings):
         counts = run.release(counting, run.objective.level_counts()).astype(np.float64)
         variance = 2 * counting.scale**2
         odds = _odds(noisy, 2 * balance.scale**2, counts, variance, columns, size)
-        weights = [*_weights(counts, variance, columns, odds, size), np.array([odds])]
-        model = np.ldexp(np.rint(np.ldexp(np.concatenate(weights), ROUNDED)), -ROUNDED)
+        weights, variances = zip(*_weights(counts, variance, columns, odds, size), strict=True)
+        intercept = _intercept(odds, sum(variances) / DAMPED)
+        model = np.concatenate([*weights, [intercept]])
+        model = np.ldexp(np.rint(np.ldexp(model, ROUNDED)), -ROUNDED)
         run.report(model[None])
         run.note(balance=share)
         return run.path()
@@ -257,8 +265,8 @@ def _odds(
 
 def _weights(
     counts: Floats, variance: float, columns: Mapping[str, Column], odds: float, size: int
-) -> Iterator[Floats]:
-    """The weights of each column's levels."""
+) -> Iterator[tuple[Floats, float]]:
+    """The weights of each column's levels, and their variance over records."""
     p = 1 / (1 + math.exp(-odds))
     h, noise = p * (1 - p), (p**2 + (1 - p) ** 2) * variance
     both = counts.sum(axis=0)
@@ -269,7 +277,21 @@ def _weights(
         prior = SPREAD * _alike(column)
         seen = curvature[:, None] * prior * curvature + np.diag(noise + h * totals)
         found = prior @ (curvature * np.linalg.solve(seen, rest))
-        yield DAMPED * (found - totals @ found / size)
+        centred = DAMPED * (found - totals @ found / size)
+        yield centred, float(totals @ np.square(centred)) / size
+
+
+def _intercept(odds: float, variance: float) -> float:
+    """Where normal scores of this variance have the mean probability that belongs to log odds."""
+    places, masses = hermegauss(NODES)
+    scores, masses = math.sqrt(variance) * places, masses / masses.sum()
+    share, reach = expit(odds), abs(odds) + 4 * math.sqrt(variance) + 1
+    low, high = -reach, reach
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        below = float(masses @ expit(scores + middle)) < share
+        low, high = (middle, high) if below else (low, middle)
+    return (low + high) / 2
 
 
 def _alike(column: Any) -> Floats:

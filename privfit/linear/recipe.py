@@ -65,10 +65,11 @@ Where nothing is bought (s < 80) either kind has 8. *Depth* and *mixing*, the pa
 cuts that is smooth, follow from D: 3 and .6 below 14, 4 and .5 up to 28, 5 and .3 up to 48, 6 and
 .3 above. More cuts are finer than the kernel should be smooth.
 
-*Counts*: at a pure signal from 12 to 200 a table of fewer than 30 numbers is counted, level by
-level and class by class (`privfit.linear.evidence`), and its numbers are cut at powers of ten, with
-fewer than 15 numbers also at three times these, and at quarters of their ranges: each count has the
-noise of a record, so that few cells are best.
+*Counts*: at a pure signal from 12 to 200, or to 300 if the range of every number is declared, a
+table of fewer than 30 numbers is counted, level by level and class by class
+(`privfit.linear.evidence`), and its numbers are cut at powers of ten, with fewer than 15 numbers
+also at three times these, and at quarters of their ranges: each count has the noise of a record, so
+that few cells are best.
 
 *The level*: a table with numbers that is not counted buys its intercept by itself below a pure
 signal of 25, for an epsilon of 80 changes / n. Where that is more than half of the budget, or below
@@ -116,6 +117,7 @@ BLOCK_FLOOR = 8.0
 FASTEST, FASTEST_WIDE = 1.5, 0.7  # steps under the block metric
 WEAK = 0.2
 PURE_LOW = 200.0  # the signal of a pure budget below which nothing is bought
+PURE_RANGED = 300.0  # the same where ranges are known, below which levels are counted
 PURE_CUT, PURE_DEPTH = 500.0, 2  # n epsilon / numbers^2 from which numbers are cut, and how deep
 PURE_HASHES = 16
 PURE_LEAST, PURE_FEWEST = 20.0, 4  # the signal below which the intercept is all there is
@@ -292,7 +294,13 @@ class Recipe:
 
     @classmethod
     def pure(
-        cls, size: int | None, epsilon: float, neighbours: Neighbours, columns: int, numbers: int
+        cls,
+        size: int | None,
+        epsilon: float,
+        neighbours: Neighbours,
+        columns: int,
+        numbers: int,
+        ranged: int = 0,
     ) -> Recipe:
         """The recipe of a table and a pure budget, for objective perturbation.
 
@@ -308,6 +316,8 @@ class Recipe:
             The number of columns of the table.
         numbers : int
             How many of them are numbers.
+        ranged : int, default=0
+            How many of the numbers have a declared range.
 
         Returns
         -------
@@ -330,7 +340,8 @@ class Recipe:
         public = WIDE_PUBLIC if wide else PUBLIC
         hashes = PURE_HASHES if low else 0
         level = _level(usual.signal, columns, epsilon) if numbers else 0.0
-        counted = size is not None and LEAST_APART <= usual.signal and low and level < 1
+        counts = LEAST_APART <= usual.signal < (PURE_RANGED if ranged == numbers else PURE_LOW)
+        counted = size is not None and counts and level < 1
         coarse = counted and epsilon >= LEAST_EPSILON and 0 < numbers < CROWDED
         if usual.signal < PURE_LEAST:
             public, hashes, wide = PURE_FEWEST, PURE_FEWEST, True

@@ -136,14 +136,16 @@ def test_weights_are_those_of_the_twin(adjacency, epsilon):
         patch.setattr(evidence, "_weights", noted)
         found.fit(*people(1000))
     ((noisy, variance, _, odds, size),) = counts
-    expected: list[float] = []
+    expected, spread = list[float](), 0.0
     for (name, column), group in zip(FEW.columns.items(), FEW.groups, strict=True):
         ordered = column.width - 1 if name == "x" else 0
-        expected += reference.weights_of_evidence(
+        weights, part = reference.weights_of_evidence(
             noisy[:, group].tolist(), variance, odds, size, ordered
         )
+        expected, spread = expected + weights, spread + part
     assert found.coef_[0] == pytest.approx(expected, abs=2e-6)
-    assert found.intercept_[0] == pytest.approx(odds, abs=2e-6)
+    intercept = reference.levelled_intercept(odds, spread / 0.6)
+    assert found.intercept_[0] == pytest.approx(intercept, abs=1e-5)
 
 
 def test_without_noise_weights_are_damped_log_odds_of_levels(monkeypatch):
@@ -153,7 +155,7 @@ def test_without_noise_weights_are_damped_log_odds_of_levels(monkeypatch):
     of_w = [logit(y[table["w"] == name].mean()) for name in "uv"]
     weights = found.coef_[0, FEW.groups[2]]
     assert weights[1] - weights[0] == pytest.approx(0.6 * (of_w[1] - of_w[0]), abs=0.01)
-    assert found.intercept_[0] == pytest.approx(logit(y.mean()), abs=0.01)
+    assert found.predict_proba(table)[:, 1].mean() == pytest.approx(y.mean(), abs=0.01)
 
 
 @both
@@ -253,6 +255,7 @@ def test_decades_take_no_cuts():
         (17, 10, 5, True),
         (199, 20, 10, True),
         (201, 20, 10, False),
+        (301, 20, 10, False),
         (100, 20, 0, False),
         (100, 40, 29, True),
         (100, 40, 30, False),
@@ -266,6 +269,8 @@ def test_counts_follow_from_public_numbers(signal, columns, numbers, expected):
         assert recipe.per_decade == (1 if numbers >= 15 else 2)
         chosen = auto.choose_additive(0.0, recipe.coarse)
         assert isinstance(chosen, Evidence) is expected
+        ranged = Recipe.pure(size, signal * columns / 1000, neighbours, columns, numbers, numbers)
+        assert ranged.coarse is (expected or (numbers == 10 and 200 < signal < 300))
     assert not Recipe.pure(None, 1.0, ADD_REMOVE, columns, numbers).coarse
     assert not Recipe.pure(10**12, 1e-8, ADD_REMOVE, 200, 10).coarse  # there is no noise
 
