@@ -43,8 +43,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
-from scipy.special import expit
+import scipy  # its submodules load when first used
 
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import BELOW
@@ -54,6 +53,7 @@ from privfit.domains.columns import Column
 from privfit.linear.calibration import Facts, Prior
 from privfit.linear.levels import log_odds
 from privfit.linear.recipe import LEAST_EPSILON, Recipe
+from privfit.linear.uncertainty import NODES, SHARES
 from privfit.objectives import LinearObjective
 from privfit.objectives.features import room_for_levels
 from privfit.privacy.accounting import Event, calibrate
@@ -75,7 +75,7 @@ DAMPED = 0.6  # of the sum of all columns' log odds
 SHARE = 0.15  # of the budget of a fit, for a calibration
 SLOPE_ERROR, INTERCEPT_ERROR = 0.8, 0.25  # before it
 TELLING = 200.0  # n epsilon / changes from which a calibration has its say
-NODES, HALVINGS = 64, 50  # for the mean probability of normal scores, and for its inverse
+HALVINGS = 50  # in which an intercept is found
 ROUNDED = 20  # bits of a weight: libraries of linear algebra differ in the last ones
 CELLS = 256  # no number has more, if a coding cuts it
 
@@ -283,13 +283,12 @@ def _weights(
 
 def _intercept(odds: float, variance: float) -> float:
     """Where normal scores of this variance have the mean probability that belongs to log odds."""
-    places, masses = hermegauss(NODES)
-    scores, masses = math.sqrt(variance) * places, masses / masses.sum()
-    share, reach = expit(odds), abs(odds) + 4 * math.sqrt(variance) + 1
+    scores, share = math.sqrt(variance) * NODES, scipy.special.expit(odds)
+    reach = abs(odds) + 4 * math.sqrt(variance) + 1
     low, high = -reach, reach
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        below = float(masses @ expit(scores + middle)) < share
+        below = SHARES @ scipy.special.expit(scores + middle) < share
         low, high = (middle, high) if below else (low, middle)
     return (low + high) / 2
 

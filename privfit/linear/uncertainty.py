@@ -43,7 +43,17 @@ import scipy  # its submodules load when first used
 from privfit.base import blas
 from privfit.base.typing import Floats
 
-__all__ = ["Margins", "Records", "Stride", "Walk", "deviations", "estimated", "noise_of"]
+__all__ = [
+    "NODES",
+    "SHARES",
+    "Margins",
+    "Records",
+    "Stride",
+    "Walk",
+    "deviations",
+    "estimated",
+    "noise_of",
+]
 
 NODES = np.linspace(-6.0, 6.0, 121)  # of a standard normal margin
 SHARES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()
