@@ -13,6 +13,7 @@ it is that of 0 alone, there are no bins. All of it is a function of the noisy c
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,13 +32,18 @@ _sizes = (*CUTS[len(CUTS) // 2 + 1 :: OF_FINE], 10.0**LAST)  # where cells of po
 _mirrored = tuple(-size for size in reversed(_sizes))
 ENDS = (*_mirrored, 0.0, 0.0, *_sizes)  # the cell of 0 has no width
 CELLS = len(ENDS) - 1
-_inner = np.array([*_mirrored[1:], -NEAR, NEAR, *_sizes[:-1]])  # where all but the first begin
-_starts = np.concatenate([[0], key_of(places(_inner))])  # keys
+
+
+@cache
+def _starts() -> Integers:
+    """(CELLS,): the keys where cells begin."""
+    inner = np.array([*_mirrored[1:], -NEAR, NEAR, *_sizes[:-1]])
+    return np.concatenate([[0], key_of(places(inner))])
 
 
 def cell_counts(counts: Integers) -> Integers:
     """(CELLS,): how many numbers are in each cell, by the counts (KEYS,) of their keys."""
-    return np.add.reduceat(counts, _starts)
+    return np.add.reduceat(counts, _starts())
 
 
 def span_of(noisy: Integers | Floats, deviation: float) -> tuple[float, float] | None:
