@@ -96,7 +96,7 @@ PLACES = np.array([[x, y, 0.0] for x in (-1.0, -0.3, 0.3, 1.0) for y in (-1.0, 0
 NEW = COINS.uniform(-1.5, 1.5, (50, 3))
 
 LINEAR_SOLVERS: dict[str, Any] = {
-    **{name: name for name in linear.METHODS if name not in ("privatesvm", "additive")},
+    **{name: name for name in linear.METHODS if name not in ("privatesvm", "additive", "evidence")},
     "local": Local(generations=5),
     "select_refine": SelectRefine(
         select=Local(generations=5), refine=Gradient(steps=3, whiten=True)
@@ -185,6 +185,13 @@ def additive() -> Any:
     return model.fit(people, Y)
 
 
+def evidence() -> Any:
+    schema = Schema({"a": Numeric(-1, 1), "b": Numeric(-1, 1, bins=4), "c": Categorical()})
+    people = frame().assign(c=np.where(X[:, 2] > 0, "x", "z"))
+    model = LogisticRegression(1.0, domain=schema, classes=["no", "yes"], solver="evidence")
+    return model.fit(people, Y)
+
+
 def curve(**options: Any) -> Any:
     return roc_curve(Y == "yes", np.clip((X[:, 0] + 1) / 2, 0, 1), 1.0, random_state=1, **options)
 
@@ -229,6 +236,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "coded": of_a_coding,
     "learned": of_learned_columns,
     "additive": additive,
+    "evidence": evidence,
     **{f"means by {name}": partial(means, solver=solver) for name, solver in MEANS_SOLVERS.items()},
     "means of a schema": partial(of_schema, KMeans),
     "means in a ball": partial(means, domain=L1Ball(1.5, grid=Grid(a=10, b=10, c=8))),

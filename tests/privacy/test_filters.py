@@ -30,8 +30,10 @@ from privfit import (
     Ledger,
     LinearSVC,
     LogisticRegression,
+    Numeric,
     ObjectivePerturbation,
     Release,
+    Schema,
     compose,
 )
 from privfit.estimators import linear
@@ -368,6 +370,7 @@ SET = {
 }  # fmt: skip
 CASES = [(name, delta) for name in linear.METHODS if name != "additive" for delta in (0.0, 1e-6)]
 CASES.remove(("select_refine", 0.0))  # it adds Gaussian noise
+CUT = Schema({f"x{j}": Numeric(-1, 1) for j in range(3)})
 
 
 @pytest.fixture
@@ -381,7 +384,8 @@ def nothing_unplanned(monkeypatch):
 @pytest.mark.parametrize(("solver", "delta"), CASES)
 def test_every_solver_plans_all_classes_before_its_first_draw(solver, delta):
     kind = LinearSVC if solver == "privatesvm" else LogisticRegression
-    declared = {"domain": (-1, 1), "classes": [0, 1, 2], "solver": SET.get(solver, solver)}
+    domain = CUT if solver == "evidence" else (-1, 1)
+    declared = {"domain": domain, "classes": [0, 1, 2], "solver": SET.get(solver, solver)}
     model = kind(4.0, delta, **declared).fit(X, MANY)
     assert model.release_.verify()
 
