@@ -3,7 +3,9 @@
 **Signal.** s = n mu / (columns changes): the number of records, times the Gaussian parameter of the
 whole budget, for each column of the *table* (not for each coded one), and halved under 'replace',
 where neighbours differ in two records. It says how far one column's curve stands above the noise.
-Records are never looked at. Where their number is not public, s is taken to be 100.
+mu counts for at most .9: from there on records differ by chance more than noise hides them, so that
+more budget bears no finer curves. Records are never looked at. Where their number is not public, s
+is taken to be 100.
 
 ==================  ===========  =========  =========  =============  ==============================
 rule                s < 50       s < 150    s < 500    more           because
@@ -96,6 +98,7 @@ __all__ = ["Metric", "Recipe"]
 Metric: TypeAlias = Literal["block", "full"]
 
 USUAL_SIGNAL = 100.0  # where the number of records is not public
+MOST_MU = 0.9  # that counts in a signal: beyond, sampling is what limits a fit
 LEAST_CUT = 80.0  # the signal from which cuts are bought
 SPAN_SHARE = 0.1  # of mu^2, at most
 SPAN_ERROR, MOST_SPAN_ERROR = 0.01, 0.03  # of a cell's count, as a part of all records
@@ -260,7 +263,21 @@ class Recipe:
         >>> round(recipe.signal), recipe.depth, recipe.metric, recipe.steps
         (696, 5, 'full', 32)
         """
-        signal = USUAL_SIGNAL if size is None else size * mu / (columns * neighbours.changes)
+        signal = _signal(size, min(mu, MOST_MU), columns, neighbours)
+        return cls._by_signal(signal, neighbours, columns, numbers, metric, pool, ranged)
+
+    @classmethod
+    def _by_signal(
+        cls,
+        signal: float,
+        neighbours: Neighbours,
+        columns: int,
+        numbers: int,
+        metric: Metric | None,
+        pool: bool | None,
+        ranged: int,
+    ) -> Recipe:
+        """The recipe of a table with this signal."""
         full = signal >= LEAST_FULL if metric is None else metric == "full"
         crowd = ranged >= CROWDED and 2 * ranged > columns
         wide = not full and signal < LEAST_APART and numbers >= WIDE and 2 * numbers > columns
@@ -332,7 +349,8 @@ class Recipe:
         >>> recipe.public, recipe.depth, recipe.hashes
         (8, 2, 0)
         """
-        usual = cls.of(size, epsilon, neighbours, columns, numbers)
+        signal = _signal(size, epsilon, columns, neighbours)
+        usual = cls._by_signal(signal, neighbours, columns, numbers, None, None, 0)
         low = usual.signal < PURE_LOW
         wide = low and numbers >= WIDE and 2 * numbers > columns
         of_numbers = usual.signal * columns / max(1, numbers) ** 2
@@ -361,6 +379,11 @@ class Recipe:
             coarse=coarse,
             per_decade=1 if numbers >= WIDE else 2,
         )
+
+
+def _signal(size: int | None, mu: float, columns: int, neighbours: Neighbours) -> float:
+    """How far a column stands above noise of this mu, or of this epsilon."""
+    return USUAL_SIGNAL if size is None else size * mu / (columns * neighbours.changes)
 
 
 def fastest(clip: float, full: bool, pool: bool) -> float:

@@ -12,7 +12,7 @@ from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
 
 
 def at(signal: float, columns: int = 14, numbers: int = 6, **more: object) -> Recipe:
-    return Recipe.of(1000, signal * columns / 1000, ADD_REMOVE, columns, numbers, **more)
+    return Recipe.of(10**6, signal * columns / 10**6, ADD_REMOVE, columns, numbers, **more)
 
 
 # By signal: metric, share of moments, floor, steps, fastest step, share of cuts, expected slope.
@@ -151,23 +151,23 @@ SPANS = {
 
 @pytest.mark.parametrize(("size", "share"), SPANS.items())
 def test_spans_are_bought_where_counts_of_cells_say_something(size, share):
-    found = Recipe.of(size, 1.0, ADD_REMOVE, 9, 6, ranged=2)
+    found = Recipe.of(4 * size, 0.25, ADD_REMOVE, 9, 6, ranged=2)
     assert found.span_share == pytest.approx(share)
-    assert Recipe.of(size, math.sqrt(2), REPLACE, 9, 6, ranged=2).span_share == pytest.approx(
+    assert Recipe.of(4 * size, math.sqrt(2) / 4, REPLACE, 9, 6, ranged=2).span_share == pytest.approx(
         share if size != 721 else (200 / 721) ** 2 * 9 / 4
     )
     assert Recipe.pure(size, 1.0, ADD_REMOVE, 9, 6).span_share == 0
 
 
 def test_no_spans_are_bought_of_ranges_and_in_wide_tables():
-    assert Recipe.of(300, 1.0, ADD_REMOVE, 9, 6, ranged=6).span_share == 0
-    assert Recipe.of(300, 1.0, ADD_REMOVE, 9, 0).span_share == 0
+    assert Recipe.of(1200, 0.25, ADD_REMOVE, 9, 6, ranged=6).span_share == 0
+    assert Recipe.of(1200, 0.25, ADD_REMOVE, 9, 0).span_share == 0
     assert Recipe.of(None, 1.0, ADD_REMOVE, 9, 6).span_share == 0
-    assert Recipe.of(3000, 1.0, ADD_REMOVE, 50, 29).span_share > 0
-    assert Recipe.of(3000, 1.0, ADD_REMOVE, 50, 30).span_share == 0  # many numbers
-    assert Recipe.of(599, 1.0, ADD_REMOVE, 50, 26).span_share == 0  # a wide table
-    assert Recipe.of(601, 1.0, ADD_REMOVE, 50, 26).span_share > 0
-    assert Recipe.of(601, 1.0, ADD_REMOVE, 50, 26, pool=True).span_share == 0
+    assert Recipe.of(12000, 0.25, ADD_REMOVE, 50, 29).span_share > 0
+    assert Recipe.of(12000, 0.25, ADD_REMOVE, 50, 30).span_share == 0  # many numbers
+    assert Recipe.of(2396, 0.25, ADD_REMOVE, 50, 26).span_share == 0  # a wide table
+    assert Recipe.of(2404, 0.25, ADD_REMOVE, 50, 26).span_share > 0
+    assert Recipe.of(2404, 0.25, ADD_REMOVE, 50, 26, pool=True).span_share == 0
 
 
 def test_low_signals_have_the_public_scale_alone():
@@ -176,8 +176,8 @@ def test_low_signals_have_the_public_scale_alone():
 
 
 def test_a_replaced_record_halves_the_signal():
-    one = Recipe.of(1000, 1.0, ADD_REMOVE, 10, 3)
-    other = Recipe.of(1000, 2.0, REPLACE, 10, 3)
+    one = Recipe.of(4000, 0.25, ADD_REMOVE, 10, 3)
+    other = Recipe.of(4000, 0.5, REPLACE, 10, 3)
     assert one == other
 
 
@@ -193,3 +193,11 @@ def test_a_given_metric_brings_what_it_needs():
     assert (block.metric, block.moments, block.floor, block.fastest) == ("block", 0.05, 8.0, 1.5)
     assert (full.clip, full.steps) == (at(20).clip, at(20).steps)
     assert all(getattr(block, one.name) is not None for one in fields(Recipe))
+
+
+def test_a_large_budget_counts_for_no_more_where_sampling_limits_a_fit():
+    most = Recipe.of(4000, 0.9, ADD_REMOVE, 14, 6)
+    assert most.signal == pytest.approx(4000 * 0.9 / 14)
+    assert Recipe.of(4000, 1.85, ADD_REMOVE, 14, 6) == most
+    assert Recipe.of(4000, 0.8, ADD_REMOVE, 14, 6).signal < most.signal
+    assert Recipe.pure(4000, 10.0, ADD_REMOVE, 14, 6).signal == pytest.approx(4000 * 10 / 14)
