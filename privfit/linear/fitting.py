@@ -182,7 +182,8 @@ class Plan:
             name, taken, settings = found.name, found.taken, found.settings
             purchase, labelled, terms = found.purchase, found.labelled, found.terms
         else:
-            room = solver_room(labelled.domain, settings, terms.delta, labelled.n_threads)
+            models = len(labelled.heads)
+            room = solver_room(labelled.domain, settings, terms, models, labelled.n_threads)
             labelled = labelled.leaving(room)
             if known is not None:  # records were read before the solver was chosen
                 labelled.check_room()
@@ -352,12 +353,13 @@ def _coded(
     found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
     name, settings, codes = solver_of(found.recipe, found.terms.delta)
     if not codes:
-        read = read.leaving(solver_room(schema, settings, found.terms.delta, labelled.n_threads))
+        plain = solver_room(schema, settings, found.terms, models, labelled.n_threads)
+        read = read.leaving(plain)
         read.check_room()
         return _Coded(name, before(settings), settings, None, read, found.terms)
     followed = settings.following(found.recipe)
     purchase = _in_room(found.purchase, followed)
-    read = read.leaving(most_room(found.schema, followed, found.recipe))
+    read = read.leaving(most_room(found.schema, followed, found.recipe, terms, models))
     read.check_room()
     return _Coded(
         name, before(settings), followed, purchase, read.under(found.schema), found.terms
@@ -404,7 +406,8 @@ def _solver(
         return settings_of(auto.WEIGHS_LOSS, METHODS), None
     if labelled.domain.has_blanks:
         return settings_of(auto.choose_beside_blanks(terms.delta, weighs), METHODS), None
-    rooms = [solver_room(labelled.domain, one, terms.delta, labelled.n_threads)
+    models = len(labelled.heads)
+    rooms = [solver_room(labelled.domain, one, terms, models, labelled.n_threads)
              for one in (Gradient(), SelectRefine())]  # fmt: skip
     objective = labelled.leaving(0, max(rooms)).packed()
     terms.refuse_infinity()

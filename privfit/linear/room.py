@@ -1,9 +1,13 @@
-"""How much memory the matrices of an additive model take at most: a public bound.
+"""How much memory linear models take at most, beside their records: a public bound.
 
-The public rule says how many functions a number gets, and how often it is cut; so the bound
-follows from the declared columns, the budget and the public number of records. Where that number is
-public but not known before records are read, the least bound over all numbers is asked for first,
-the largest is kept free of blocks, and the bound itself is asked for when records are counted.
+The public rule says how many functions a number gets, and how often it is cut; so the bound of an
+additive model follows from the declared columns, the budget and the public number of records. Where
+that number is public but not known before records are read, the least bound over all numbers is
+asked for first, the largest is kept free of blocks, and the bound itself is asked for when records
+are counted.
+
+Matrices are those of one model at a time. What is released of each model is kept until the fit
+ends, so that it counts once for each class.
 """
 
 from __future__ import annotations
@@ -15,17 +19,21 @@ from typing import Any
 
 from privfit._kernels import threads
 from privfit.base.errors import DeclarationError
+from privfit.base.validation import is_whole
 from privfit.domains import Domain, Numeric, Schema
 from privfit.domains.columns import Column
 from privfit.domains.hashing import BUCKETS
 from privfit.domains.scales import CUTS, MOST_DIMENSIONS
+from privfit.linear.additive import KEPT_NUMBERS
 from privfit.linear.coding import Coding, coded, ruled
 from privfit.linear.descent import WIDEST_WHITENED, Gradient
 from privfit.linear.recipe import Recipe
 from privfit.objectives.clipping import OF_THREAD
 from privfit.objectives.features import BESIDE_LINE, WIDEST, most_bytes
+from privfit.privacy.ledger import Ledger
 from privfit.records.packing import MAX_RECORDS
 from privfit.runs.blanks import USUAL_LEVELS, most_bins
+from privfit.runs.noise import MOST as MOST_NUMBERS
 from privfit.runs.payment import Terms
 
 __all__ = ["most_room", "most_shape", "room_of", "solver_room"]
@@ -34,6 +42,12 @@ STEP = 1.1  # between numbers of records that are tried
 # Matrices (columns, columns) that a descent holds at a time: where it whitens by second moments,
 # and where it does not.
 MOMENTS, PLAIN = 14, 5
+# What is kept of a model: the weights after each step, of which no rule makes more than `LONGEST`,
+# and a few rows beside them; and what its release lists, its weights, their errors and directions
+# of noise. Bytes of such a number, in an array and as an object in a list; and those of the texts
+# and lists that a budget file makes of it.
+LONGEST, BESIDE = 64, 4
+LISTED, FILED = 40, 120
 
 
 def room_of(
@@ -79,18 +93,20 @@ def room_of(
         recipe = coding.changed(recipe)
         _, settings, codes = solver_of(recipe, used.delta)
         if not codes:  # columns stay as they are declared
-            found[type(settings)] = solver_room(schema, settings, used.delta, n_threads)
+            found[type(settings)] = solver_room(schema, settings, used, models, n_threads)
             continue
         followed = settings.following(recipe)
         counts = recipe.depth, recipe.beside, recipe.hashes, recipe.public, recipe.learned
-        key = *counts, recipe.straight, recipe.span_share > 0, recipe.coarse, type(followed)
+        others = recipe.straight, recipe.span_share > 0, recipe.coarse, recipe.steps
+        key = *counts, *others, type(followed)
         if key not in found:
-            found[key] = most_room(coded(schema, coding, recipe), followed, recipe)
+            whole = coded(schema, coding, recipe)
+            found[key] = most_room(whole, followed, recipe, terms, models)
     return min(found.values()), max(found.values())
 
 
-def most_room(schema: Schema, settings: Any, recipe: Recipe) -> int:
-    """The bytes that a model of a coded schema takes at most.
+def most_room(schema: Schema, settings: Any, recipe: Recipe, terms: Terms, models: int) -> int:
+    """The bytes that the models of a coded schema take at most.
 
     Parameters
     ----------
@@ -100,13 +116,29 @@ def most_room(schema: Schema, settings: Any, recipe: Recipe) -> int:
         The solver, which follows the recipe.
     recipe : Recipe
         The public rule.
+    terms : Terms
+        What is declared of the budget: a budget file holds the release, too.
+    models : int
+        How many models share the budget.
 
     Returns
     -------
     int
         An upper bound.
     """
-    return most_bytes(*most_shape(schema, settings, recipe))
+    coordinates, levels = most_shape(schema, settings, recipe)
+    kept = _kept(levels, settings, KEPT_NUMBERS, terms)
+    return most_bytes(coordinates, levels) + models * kept
+
+
+def _kept(width: int, settings: Any, directions: int, terms: Terms) -> int:
+    """The bytes that are kept of a model until the fit ends; of its noise, so many numbers."""
+    steps = getattr(settings, "steps", 1)
+    rows = BESIDE + (max(steps, 1) if is_whole(steps) else LONGEST)
+    listed = 2 * (width + 1) + min(width * (width + 1) // 2, directions)
+    is_filed = terms.ledger is not None and type(terms.ledger) is not Ledger
+    each = LISTED + (FILED if is_filed else 0)
+    return 8 * (width + 1) * rows + listed * each
 
 
 def most_shape(schema: Schema, settings: Any, recipe: Recipe) -> tuple[int, int]:
@@ -164,8 +196,10 @@ def _functions(settings: Any, recipe: Recipe) -> tuple[int, int]:
     return settings.public or recipe.public, settings.learned or recipe.learned
 
 
-def solver_room(domain: Domain, settings: Any, delta: float, n_threads: int | None) -> int:
-    """The bytes that a solver takes at most for a model of all coded columns, beside records.
+def solver_room(
+    domain: Domain, settings: Any, terms: Terms, models: int, n_threads: int | None
+) -> int:
+    """The bytes that a solver takes at most for models of all coded columns, beside records.
 
     Parameters
     ----------
@@ -173,25 +207,36 @@ def solver_room(domain: Domain, settings: Any, delta: float, n_threads: int | No
         The declared columns, which may have blanks.
     settings : object
         The solver.
-    delta : float
-        The delta of the fit.
+    terms : Terms
+        The budget of the fit.
+    models : int
+        How many models share the budget.
     n_threads : int or None
         Number of threads, each of which adds up second moments of its own.
 
     Returns
     -------
     int
-        An upper bound; 0 for solvers that take next to nothing.
+        An upper bound, but for the paths of searches, whose lengths follow from the number of
+        records.
     """
     columns = domain.declared_columns.values()
     width = sum(_most_width(column) for column in columns)
     if not columns:
         with suppress(DeclarationError):  # a box may not know its columns before it sees records
             width = domain.width
+    kept = models * _kept(width, settings, MOST_NUMBERS, terms)
+    return kept + _matrices(domain, settings, terms.delta, width, n_threads)
+
+
+def _matrices(
+    domain: Domain, settings: Any, delta: float, width: int, n_threads: int | None
+) -> int:
+    """The bytes that a solver takes while it fits one model of so many coded columns."""
     at_once = threads.resolve(n_threads)
     if not isinstance(settings, Gradient):
         return math.ceil(8 * (width + 1) * settings.rows_held(width + 1, at_once))
-    sure = not any(column.is_blank for column in columns)
+    sure = not any(column.is_blank for column in domain.declared_columns.values())
     most = {None: WIDEST_WHITENED if delta else 0, True: WIDEST, False: 0}[settings.whiten]
     copies = MOMENTS + OF_THREAD * (at_once - 1)
     whitened = 0 if sure and width > most else copies * (min(width, most) + 1) ** 2

@@ -21,8 +21,10 @@ from privfit import (
     SelectRefine,
     Stream,
     Subsample,
+    open_ledger,
 )
 from privfit.linear import additive, fitting, room
+from privfit.runs.payment import Terms
 
 KINDS = {
     "numbers": {f"x{i}": Numeric(bins="auto") for i in range(8)},
@@ -76,13 +78,18 @@ def test_no_more_coordinates_and_levels_are_made_than_were_left_room_for(
         known["room"] = room.room_of(*arguments)
         return known["room"]
 
+    def most_room(*arguments):
+        known["left"] = room.most_room(*arguments)
+        return known["left"]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fitting, "room_of", room_of)
+        patch.setattr(fitting, "most_room", most_room)
         model.fit(Stream(X, memory_limit="99GB"), X[:, 0] > 0)
     assert shapes["made"][0] <= shapes["most"][0]
     assert shapes["made"][1] <= shapes["most"][1]
     least, most = known["room"]
-    assert least <= room.most_bytes(*shapes["most"]) <= most
+    assert least <= known["left"] <= most
 
 
 @pytest.mark.parametrize(("n", "is_coded"), [(50, False), (5000, True)])
@@ -101,28 +108,73 @@ def test_room_is_left_to_the_solver_that_is_chosen_when_records_are_counted(
     model = LogisticRegression(0.05, 1e-6, domain=schema, classes=[0, 1], adjacency="replace")
     model.fit(Stream(X, memory_limit="9GB"), X[:, 0] > 0)
     (least, most), (left, later) = asked
-    assert (least, later) == (0, 0)
-    assert 0 < most
-    assert left == (most if is_coded else 0)
+    assert later == 0
+    assert 0 < least < most
+    assert least < left <= most if is_coded else 0 < left < most
+
+
+def matrices(domain, settings, delta, n_threads):
+    """What a solver takes beside what is kept of its models."""
+    return room.solver_room(domain, settings, Terms("fit", 1.0, delta), 0, n_threads)
+
+
+def bytes_kept(model):
+    """What a fitted model holds: arrays of its paths and noise, and numbers that are listed."""
+    arrays = [a for path in model.path_ for a in path.generations]
+    spreads = [path.noise for path in model.path_ if path.noise is not None]
+    arrays += [a for noise in spreads for a in (noise.factor, noise.rest)]
+    said = model.release_.to_dict()["parameters"]
+    rows = [*said["coef"], *(row for one in said.get("noise", []) for row in one["factor"]),
+            *(one["rest"] for one in said.get("noise", []))]  # fmt: skip
+    return sum(a.nbytes for a in arrays) + 32 * sum(map(len, rows))
+
+
+@pytest.mark.parametrize(("solver", "delta"), [
+    ("additive", 1e-6), (additive.Additive(steps=150), 1e-6), ("evidence", 0.0),
+    ("gradient", 1e-6), (Gradient(steps=100, whiten=False), 1e-6), ("output", 0.0),
+    ("functional", 1e-6), (FrankWolfe(steps=90), 1e-6), ("local", 1e-6),
+], ids=str)  # fmt: skip
+def test_room_is_left_to_what_is_kept_of_each_class(solver, delta, monkeypatch, tmp_path):
+    asked, leaving = [], Stream.leaving
+
+    def noted(stream, room, most=0):
+        asked.append(room)
+        return leaving(stream, room, most)
+
+    monkeypatch.setattr(Stream, "leaving", noted)
+    rng, count = np.random.default_rng(1), 12
+    X, y = rng.uniform(-1, 1, (400, 5)), np.arange(400) % count
+    schema = Schema({f"x{i}": Numeric(-1, 1, bins=40) for i in range(5)})
+    settings = {"domain": schema, "solver": solver, "n_public": 400, "random_state": 0}
+    rooms = {}
+    for classes in (2, count):
+        model = LogisticRegression(3.0, delta, classes=range(classes), **settings)
+        model.fit(Stream(X, memory_limit="99GB"), y % classes)
+        rooms[classes] = asked[-1]
+    models = count - 1  # beyond the one of two classes
+    assert rooms[count] - rooms[2] >= models / count * bytes_kept(model) > 0
+    ledger = open_ledger(tmp_path / "budget.json", 3.0, 1e-6)
+    model.set_params(ledger=ledger).fit(Stream(X, memory_limit="99GB"), y)
+    assert asked[-1] >= rooms[count] + 3 * (tmp_path / "budget.json").stat().st_size
 
 
 def test_room_is_left_to_the_matrices_of_each_solver():
     schema = Schema({f"x{i}": Categorical(range(50)) for i in range(30)})
     square = 8 * 1501**2
-    assert room.solver_room(schema, Gradient(), 1e-6, 1) == 5 * square
-    assert room.solver_room(schema, Gradient(whiten=True), 1e-6, 1) == 14 * square
-    assert room.solver_room(schema, Gradient(whiten=True), 1e-6, 3) == 26 * square
-    assert room.solver_room(Box(-1, 1, 1500), Gradient(whiten=False), 0.0, 3) == 5 * square
-    assert room.solver_room(Box(-1, 1, 100), Gradient(), 1e-6, 1) == 14 * 8 * 101**2
-    assert room.solver_room(Box(-1, 1), Gradient(), 1e-6, 1) < 1000
-    assert room.solver_room(schema, Local(), 1e-6, 1) == 0
-    assert room.solver_room(schema, Functional(), 1e-6, 1) == 8 * square
-    assert room.solver_room(schema, Functional(), 1e-6, 2) == 14 * square
-    assert room.solver_room(schema, SelectRefine(), 1e-6, 2) == 11 * square + 6 * 8 * 1024**2
-    assert room.solver_room(schema, OutputPerturbation(), 0.0, 2) == 7 * square
-    assert room.solver_room(Box(-1, 1, 5000), PrivateSVM(), 0.0, 2) == 0
-    assert room.solver_room(schema, FrankWolfe(), 0.0, 2) == 7 * square
-    assert room.solver_room(schema, Subsample(candidates=100), 0.0, 1) == 8 * 210 * 1501
+    assert matrices(schema, Gradient(), 1e-6, 1) == 5 * square
+    assert matrices(schema, Gradient(whiten=True), 1e-6, 1) == 14 * square
+    assert matrices(schema, Gradient(whiten=True), 1e-6, 3) == 26 * square
+    assert matrices(Box(-1, 1, 1500), Gradient(whiten=False), 0.0, 3) == 5 * square
+    assert matrices(Box(-1, 1, 100), Gradient(), 1e-6, 1) == 14 * 8 * 101**2
+    assert matrices(Box(-1, 1), Gradient(), 1e-6, 1) < 1000
+    assert matrices(schema, Local(), 1e-6, 1) == 0
+    assert matrices(schema, Functional(), 1e-6, 1) == 8 * square
+    assert matrices(schema, Functional(), 1e-6, 2) == 14 * square
+    assert matrices(schema, SelectRefine(), 1e-6, 2) == 11 * square + 6 * 8 * 1024**2
+    assert matrices(schema, OutputPerturbation(), 0.0, 2) == 7 * square
+    assert matrices(Box(-1, 1, 5000), PrivateSVM(), 0.0, 2) == 0
+    assert matrices(schema, FrankWolfe(), 0.0, 2) == 7 * square
+    assert matrices(schema, Subsample(candidates=100), 0.0, 1) == 8 * 210 * 1501
     blanks = Schema({"a": Categorical(), "b": Categorical(range(2000))})
     whitened, plain = 14 * 8 * 1025**2, 5 * 8 * 3026**2
-    assert room.solver_room(blanks, Gradient(), 1e-6, 1) == max(whitened, plain)
+    assert matrices(blanks, Gradient(), 1e-6, 1) == max(whitened, plain)

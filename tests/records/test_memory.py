@@ -58,10 +58,16 @@ if words[:1] == ["bins"]:
     domain, solver = Schema(columns), words[2]
     if solver == "gradient":
         solver = Gradient(steps=3, whiten=True)
+epsilon, classes, n_public = 1.0, [0, 1], None
+if words[:1] == ["classes"]:
+    domain, solver = Schema({f"x{i}": Numeric(bins="auto") for i in range(20)}), "additive"
+    epsilon, classes, n_public = 300.0, range(words[1]), 3000
 if solver == "lloyd":
     model = KMeans(4, 1.0, solver=solver, domain=domain)
 else:
-    model = LogisticRegression(1.0, 1e-9, classes=[0, 1], solver=solver, domain=domain)
+    model = LogisticRegression(
+        epsilon, 1e-9, classes=classes, solver=solver, domain=domain, n_public=n_public
+    )
 model.fit(Stream(path, memory_limit=limit), labels)
 """
 STARTER = """
@@ -183,6 +189,21 @@ def test_what_other_solvers_hold_is_counted(folder, solver):
     done = run_child(few, "late", least, ["bins", 72, solver])
     assert done.returncode == 0, done.stderr
     assert LIMIT - 50_000_000 < int(done.stdout.split()[1]) < least
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="the system does not report resident memory")
+def test_what_is_kept_of_each_class_is_counted(tmp_path):
+    """60 models of some 4,500 levels: 4 MB each, with the weights after each step."""
+    rng, few = np.random.default_rng(3), (str(tmp_path / "X.npy"), str(tmp_path / "y.npy"))
+    np.save(few[0], rng.normal(size=(3000, 20)))
+    np.save(few[1], np.arange(3000) % 60)
+    refused = run_child(*few, 150_000_000, ["classes", 60])
+    assert refused.returncode == 1
+    least = int(re.search(r"pass memory_limit='(\d+)MB'", refused.stderr)[1]) * 10**6
+    done = run_child(*few, least, ["classes", 60])
+    assert done.returncode == 0, done.stderr
+    assert least - 150_000_000 < int(done.stdout.split()[1]) < least
 
 
 @pytest.mark.slow
