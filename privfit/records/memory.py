@@ -116,7 +116,8 @@ class Room:
     staying : float
         Share of the free memory for blocks that stay.
     left, later : int
-        Bytes that are left to a model of the records, and those that it may ask for later.
+        Bytes that are left to a model of the records, and those that it may ask for later. Without
+        a limit nothing is refused later, and blocks that stay leave only the former.
     again : bool
         Whether the same records were read before, so that too little room is no reason to stop.
 
@@ -148,7 +149,7 @@ class Room:
         if not again:
             check_room(limit, self.held, left)
         free = max(free, LEAST_ROOM)
-        kept = max(0, free - LEAST_ROOM - later)
+        kept = max(0, free - LEAST_ROOM - (0 if limit is None else later))
         self._left = int(kept * (STAYING if staying is None else staying))
         work = free - self._left - AT_HAND
         at_once = threads.resolve(n_threads)

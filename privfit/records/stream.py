@@ -175,7 +175,8 @@ class Stream:
         room : int
             The bytes to leave. They depend on public facts alone.
         most : int, default=0
-            Bytes that may be asked for later, which blocks that stay in memory leave free.
+            Bytes that may be asked for later, which blocks that stay in memory leave free under a
+            declared limit.
 
         Returns
         -------

@@ -396,6 +396,30 @@ def test_blocks_stay_until_their_share_or_the_process_is_full(monkeypatch):
     assert not room.keeps(10**6)
 
 
+@pytest.mark.parametrize(("limit", "n_public", "stays"), [
+    (None, None, True), (10**9, None, False), (10**9, 3000, True),
+])  # fmt: skip
+def test_blocks_leave_what_a_model_may_ask_for_later_under_a_limit(
+    monkeypatch, limit, n_public, stays
+):
+    """30 numbers may take 2 GB: how much is bought of them depends on the number of records."""
+    monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
+    answers, keeps = [], memory.Room.keeps
+
+    def noted(room, length):
+        answers.append(keeps(room, length))
+        return answers[-1]
+
+    monkeypatch.setattr(memory.Room, "keeps", noted)
+    X, y = np.random.default_rng(0).normal(size=(3000, 30)), np.arange(3000) % 2
+    schema = Schema({f"x{i}": Numeric(bins="auto") for i in range(30)})
+    model = LogisticRegression(
+        1.0, 1e-6, domain=schema, classes=[0, 1], solver="additive", n_public=n_public
+    )
+    model.fit(Stream(X, memory_limit=limit), y)
+    assert answers[0] is stays  # of the first reading
+
+
 def test_the_reader_counts(monkeypatch):
     monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
     memory.Room(300 * 10**6, 1, reader=50 * 10**6)
