@@ -230,7 +230,9 @@ def _charge_in(fields: dict[str, object]) -> Charge:
 
 def _made_in(fields: dict[str, object]) -> Made:
     run, part = fields.pop("run", ""), fields.pop("part", 0)
-    return Made(release_of(cast("ReleaseFields", fields)), cast("str", run), cast("int", part))
+    if not isinstance(run, str) or type(part) is not int:  # False and 0.0 would be part 0
+        raise KeyError
+    return Made(release_of(cast("ReleaseFields", fields)), run, part)
 
 
 def _made_fields(made: Made) -> dict[str, object]:
@@ -261,12 +263,28 @@ def _check_entries(book: Book) -> None:
         raise DeclarationError("two of its entries are of the same part of the same run")
     if book.renewal and ("", 0) in entries:
         raise DeclarationError("it renews, but one of its entries has no time")
-    for made in book.made:
-        if (made.run, made.part) not in entries:
-            raise DeclarationError(f"the release of {made.release.name!r} has no entry")
-        paid, cost = entries[made.run, made.part].budget, made.release
-        if made.run and (cost.epsilon > paid.epsilon or cost.delta > paid.delta):
-            raise DeclarationError(f"the release of {cost.name!r} has an entry that costs less")
-    runs = {run for run, _ in entries}
-    if not all(one.run in runs for one in book.journals):
+    _check_made(book, entries)
+    runs, journals = {run for run, _ in entries}, [one.run for one in book.journals]
+    if not runs.issuperset(journals):
         raise DeclarationError("the journal of a run has no entry")
+    if len({*journals}) < len(journals):
+        raise DeclarationError("two of its journals are of the same run")
+
+
+def _check_made(book: Book, entries: dict[tuple[str, int], Charge]) -> None:
+    """Refuse releases that their entries did not pay for; one may be there twice."""
+    seen: dict[tuple[str, int], Made] = {}
+    for made in book.made:
+        whose, cost = (made.run, made.part), made.release
+        if whose not in entries:
+            raise DeclarationError(f"the release of {cost.name!r} has no entry")
+        if not made.run:
+            continue
+        entry = entries[whose]
+        if cost.epsilon > entry.budget.epsilon or cost.delta > entry.budget.delta:
+            raise DeclarationError(f"the release of {cost.name!r} has an entry that costs less")
+        if (entry.adjacency or relation_of(book.neighbours)) not in (None, UNKNOWN, cost.adjacency):
+            raise DeclarationError(f"the release of {cost.name!r} has an entry of another relation")
+        first = seen.setdefault(whose, made)
+        if first is not made and _made_fields(first) != _made_fields(made):
+            raise DeclarationError("two of its releases are of the same part of the same run")

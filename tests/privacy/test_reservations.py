@@ -142,11 +142,19 @@ def with_release(fields, **changes):
     return {**fields, "releases": [{**one, **changes}, *others]}
 
 
-def stray_journal(fields):
-    return {**fields, "journals": [{"run": "0" * 16, "lines": 3, "sum": "0" * 64, "last": ""}]}
+def two_releases(fields):
+    one, other = fields["releases"]
+    return {**fields, "releases": [one, {**other, "run": one["run"], "part": one["part"]}]}
+
+
+def with_journals(fields, *lines, run=None):
+    run = run or fields["entries"][0]["run"]
+    journals = [{"run": run, "lines": count, "sum": "0" * 64, "last": ""} for count in lines]
+    return {**fields, "journals": journals}
 
 
 UNPAID = "the release of 'a' has an entry that costs less"
+OTHER = "the release of 'a' has an entry of another relation"
 NOT_OURS = "text must be JSON written by to_json"
 WRONG = {
     "release without entry": (no_entry, "the release of 'a' has no entry"),
@@ -154,7 +162,16 @@ WRONG = {
     "release of no run": (unnamed_run, "the release of 'a' has no entry"),
     "release of more": (lambda f: with_entry(f, epsilon=0.25), UNPAID),
     "release of a delta": (lambda f: with_release(f, delta=1e-9), UNPAID),
-    "journal without entry": (stray_journal, "the journal of a run has no entry"),
+    "release of another relation": (lambda f: with_release(f, adjacency="add_remove"), OTHER),
+    "release of another relation than its entry": (
+        lambda f: with_entry(f, adjacency="add_remove"), OTHER),
+    "release of part False": (lambda f: with_release(f, part=False), NOT_OURS),
+    "release of part 0.0": (lambda f: with_release(f, part=0.0), NOT_OURS),
+    "release of a run that is no text": (lambda f: with_release(f, run=7), NOT_OURS),
+    "two releases": (two_releases, "two of its releases are of the same part of the same run"),
+    "journal without entry": (lambda f: with_journals(f, 3, run="0" * 16),
+                              "the journal of a run has no entry"),
+    "two journals": (lambda f: with_journals(f, 3, 1), "two of its journals are of the same run"),
     "entry twice": (lambda f: {**f, "entries": [*f["entries"], f["entries"][0]]},
                     "two of its entries are of the same part of the same run"),
     "renewal without times": (lambda f: {**f, "renewal": "month", "releases": [],
@@ -182,6 +199,18 @@ def test_what_no_file_of_ours_says_is_refused(path, change, message):
     with pytest.raises(ValueError, match=rf"as privfit wrote it: {message}"):
         open_ledger(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("indent", [None, 2], ids=["line", "indented"])
+def test_a_release_may_be_there_twice(path, indent):
+    fields = written(path)
+    journal = with_journals(fields, 3)["journals"]
+    twice = {**fields, "releases": [*fields["releases"], fields["releases"][0]]}
+    path.write_text(json.dumps({**twice, "journals": journal}, indent=indent))
+    ledger = open_ledger(path)
+    assert [one.name for one in ledger.releases] == ["a", "b", "a"]
+    ledger.reserve(0.5)  # and what it writes is read again
+    assert len(open_ledger(path).releases) == 3
 
 
 def test_every_refusal_of_a_text_is_a_case_above():
