@@ -125,12 +125,15 @@ def length(column: Any) -> int:
 
 
 def records_of(X: Any) -> int:
-    """The number of records of a table in memory; -1 if its columns differ in length."""
+    """The number of records of a table in memory; -1 for what is no table of so many records."""
     if isinstance(X, Mapping) and not is_sparse(X):
         lengths = {length(column) for column in X.values()}
         return lengths.pop() if len(lengths) == 1 else -1
     shape = getattr(X, "shape", None)
-    return int(shape[0]) if shape else len(X) if hasattr(X, "__len__") else -1
+    if shape is not None:
+        return int(shape[0]) if len(shape) else -1
+    is_text = isinstance(X, str | bytes)
+    return len(X) if hasattr(X, "__len__") and not is_text else -1
 
 
 def indexable(X: Any) -> Any:

@@ -100,7 +100,7 @@ def test_a_partition_without_records_may_be_of_any_kind(first):
     assert np.array_equal(model(SCHEMA).fit(parts, "late").coef_, expected.coef_)
 
 
-@pytest.mark.parametrize("odd", [7, None, "abc"])
+@pytest.mark.parametrize("odd", [7, None, "abc", "", b"", np.array(5.0)], ids=repr)
 def test_a_partition_that_is_no_table_is_refused_before_the_charge(odd):
     ledger, parts = Ledger(1.0), [dask.delayed(people().drop(columns="late")), dask.delayed(odd)]
     for some in (parts, parts[1:]):
