@@ -19,6 +19,7 @@ import secrets
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -32,6 +33,7 @@ Watch: TypeAlias = Callable[[], bool]  # whether to go on waiting
 
 CONNECTED = 0.5  # seconds for a connection: where a firewall drops packets, none comes
 OPENED = 10.0  # seconds until a line is ready, from either end: a busy worker takes long
+LEAST = 0.001  # seconds to wait past that: with 0 a line would not wait at all
 PATIENCE = 0.25  # seconds between two looks at who is still there
 SILENT = 30  # seconds after which a host that is gone is noticed by who waits for it
 LENGTH = struct.Struct("!Q")  # of a message, before it
@@ -73,7 +75,6 @@ def _serve(listener: socket.socket, place: Place, answer: Callable[[bytearray], 
             listener.settimeout(OPENED)
             line, _ = listener.accept()
         with line:
-            line.settimeout(OPENED)
             _expect(line, place.secret)
             _tuned(line).sendall(place.reply)
             line.settimeout(None)
@@ -180,14 +181,20 @@ def _message(line: socket.socket, watch: Watch) -> bytearray:
 
 
 def _expect(line: socket.socket, secret: bytes) -> None:
-    if not hmac.compare_digest(_received(line, len(secret), _never), secret):
+    """Receive a secret, all of it in time: who sends byte by byte must not hold the line."""
+    found = _received(line, len(secret), _never, time.monotonic() + OPENED)
+    if not hmac.compare_digest(found, secret):
         raise ConnectionError
 
 
-def _received(line: socket.socket, length: int, watch: Watch) -> bytearray:
+def _received(
+    line: socket.socket, length: int, watch: Watch, deadline: float | None = None
+) -> bytearray:
     found = bytearray(length)
     left = memoryview(found)
     while left:
+        if deadline is not None:
+            line.settimeout(max(LEAST, deadline - time.monotonic()))
         count = _patiently(line.recv_into, left, watch)
         if count == 0:
             raise ConnectionError

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from itertools import count
 from multiprocessing import get_all_start_methods
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,6 +117,30 @@ def test_a_caller_who_does_not_come_is_not_waited_for_long(monkeypatch):
     assert gone("nobody")
     with pytest.raises(ConnectionError):
         socket.create_connection((HOST, place.port))
+
+
+def test_a_caller_who_sends_byte_by_byte_is_not_waited_for_longer(monkeypatch):
+    """Each byte comes in time, but all of them do not."""
+    clock, heard = [100.0], []
+
+    class Slow:
+        timeout = lines.OPENED
+
+        def settimeout(self, seconds):
+            self.timeout = seconds
+
+        def recv_into(self, left):
+            if self.timeout < 3:
+                raise TimeoutError
+            clock[0] += 3
+            heard.append(1)
+            left[:1] = b"s"
+            return 1
+
+    monkeypatch.setattr(lines, "time", SimpleNamespace(monotonic=lambda: clock[0]), raising=False)
+    with pytest.raises(TimeoutError):
+        lines._expect(Slow(), b"s" * 32)
+    assert len(heard) == 3
 
 
 def test_another_machines_address_has_no_line():
