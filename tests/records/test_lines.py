@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -222,12 +223,35 @@ def test_a_late_answer_is_not_taken_for_the_next(text, monkeypatch):
     assert gone("a")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems name these otherwise")
+@pytest.mark.parametrize("silent", [6, lines.SILENT])
+def test_a_line_notices_a_host_that_is_gone(silent, monkeypatch):
+    """Both ends ask the other one, as soon as it was silent for a third of the time."""
+    monkeypatch.setattr(lines, "SILENT", silent)
+    tuned, ends = lines._tuned, []
+
+    def noted(line):
+        ends.append(tuned(line))
+        return line
+
+    monkeypatch.setattr(lines, "_tuned", noted)
+    with opened(a=upper):
+        assert len(ends) == 2
+        for line in ends:
+            assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            kept = [line.getsockopt(socket.IPPROTO_TCP, getattr(socket, name))
+                    for name in ("TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")]  # fmt: skip
+            assert kept == [silent // 3, silent // 6, 4]
+            assert silent // 3 + 4 * (silent // 6) == silent
+    assert gone("a")
+
+
 def test_an_answer_waits_for_those_before_it(monkeypatch):
     """However much it is, and for longer than a host may be silent."""
-    monkeypatch.setattr(lines, "SILENT", 1)
+    monkeypatch.setattr(lines, "SILENT", 6)  # the least of which the system takes every part
 
     def late(message):
-        gone("b", within=3)  # the line of b should not end meanwhile
+        gone("b", within=8)  # the line of b should not end meanwhile
         return upper(message)
 
     with opened(a=late, b=lambda _: bytes(30_000_000)) as made:
