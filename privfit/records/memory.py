@@ -4,7 +4,8 @@ The limit is on the resident memory of the whole process. What the process holds
 its libraries included, is measured when a stream is read. Of the rest, one part is for blocks that
 stay in memory, and the other for work: blocks that are being read and packed, with the copies that
 this takes, and later those that answer. A limit that leaves too little is refused before a record
-is read. Sizes of blocks follow from the limit, the number of threads and the declared columns.
+is read, or, where the size of a model depends on the number of records, after that and before the
+charge. Sizes of blocks follow from the limit, the number of threads and the declared columns.
 
 Freed memory does not return to the system by itself: `give_back` asks for it.
 """

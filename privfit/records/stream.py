@@ -63,8 +63,9 @@ class Stream:
     memory_limit : str, int or None, default=None
         Limit on the resident memory of the whole process while records are read and asked: a text
         such as ``"1GB"`` or a number of bytes. It determines the size of blocks and how many of
-        them stay in memory. A limit that is too low beside what the process holds already is
-        refused before a record is read. None stands for 1 GB more than the process holds.
+        them stay in memory. A limit that is too low beside what the process holds and a model needs
+        is refused before a record is read, or, where the size of the model depends on the number of
+        records, before anything is charged. None stands for 1 GB beside both.
     columns : sequence of str or None, default=None
         The columns of a table that make up a record; by default all but that of the labels.
     folder : path or None, default=None
