@@ -18,8 +18,8 @@ from contextlib import suppress
 from typing import Any
 
 from privfit._kernels import threads
-from privfit.base.errors import DeclarationError
-from privfit.base.validation import is_whole
+from privfit.base.errors import DeclarationError, DeclarationTypeError
+from privfit.base.validation import is_finite, is_whole
 from privfit.domains import Domain, Numeric, Schema
 from privfit.domains.columns import Column
 from privfit.domains.hashing import BUCKETS
@@ -235,13 +235,23 @@ def _matrices(
     """The bytes that a solver takes while it fits one model of so many coded columns."""
     at_once = threads.resolve(n_threads)
     if not isinstance(settings, Gradient):
-        return math.ceil(8 * (width + 1) * settings.rows_held(width + 1, at_once))
+        return _held(settings.rows_held(width + 1, at_once), width)
     sure = not any(column.is_blank for column in domain.declared_columns.values())
     most = {None: WIDEST_WHITENED if delta else 0, True: WIDEST, False: 0}[settings.whiten]
     copies = MOMENTS + OF_THREAD * (at_once - 1)
     whitened = 0 if sure and width > most else copies * (min(width, most) + 1) ** 2
     plain = 0 if settings.whiten or (sure and width <= most) else PLAIN * (width + 1) ** 2
     return int(8 * max(whitened, plain))
+
+
+def _held(rows: Any, width: int) -> int:
+    """The bytes of the rows that a solver, which may be a user's, says that it holds."""
+    if is_finite(rows) and 0 <= (size := 8 * (width + 1) * float(rows)) < math.inf:
+        return math.ceil(size)
+    raise DeclarationTypeError(
+        f"rows_held ({rows!r}) of the solver must return a number of rows, 0 or more; leave it "
+        "out, or correct it"
+    )
 
 
 def _most_width(column: Any) -> int:

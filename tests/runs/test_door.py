@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pickle
+import re
 import sys
 import textwrap
 import threading
@@ -493,6 +495,27 @@ def test_a_stream_leaves_memory_to_the_rows_that_a_solver_holds():
     model = LogisticRegression(1.0, 1e-6, solver=Wide(), **{**DECLARED, "domain": Box(-1, 1, 2)})
     with pytest.raises(ValueError, match="and for a model of up to 24000 MB"):
         model.fit(Stream(X, memory_limit="9GB"), Y)
+
+
+@pytest.mark.parametrize("rows", [
+    math.nan, math.inf, -1, None, "many", True, 10**400, np.float64(1e308),
+], ids=lambda rows: type(rows).__name__)  # fmt: skip
+@pytest.mark.parametrize("where", [np.asarray, Stream])
+def test_rows_held_must_be_a_number(rows, where):
+    class Odd(ES):
+        def rows_held(self, width, n_threads):
+            return rows
+
+    ledger = Ledger(1.0, 1e-6)
+    model = LogisticRegression(1.0, 1e-6, solver=Odd(), ledger=ledger, **DECLARED)
+    message = (
+        rf"rows_held \({re.escape(repr(rows))}\) of the solver must return a number of rows, 0 or "
+        "more; leave it out, or correct it"
+    )
+    with pytest.raises(TypeError, match=message) as refused:
+        model.fit(where(X), Y)
+    assert isinstance(refused.value, privfit.PrivfitError)
+    assert ledger.spent.epsilon == 0
 
 
 def test_facts_that_are_stated_count():
