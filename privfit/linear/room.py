@@ -28,6 +28,7 @@ from privfit.linear.additive import KEPT_NUMBERS
 from privfit.linear.coding import Coding, coded, ruled
 from privfit.linear.descent import WIDEST_WHITENED, Gradient
 from privfit.linear.recipe import Recipe
+from privfit.linear.select_refine import SelectRefine
 from privfit.objectives.clipping import OF_THREAD
 from privfit.objectives.features import BESIDE_LINE, WIDEST, most_bytes
 from privfit.privacy.ledger import Ledger
@@ -42,10 +43,10 @@ STEP = 1.1  # between numbers of records that are tried
 # Matrices (columns, columns) that a descent holds at a time: where it whitens by second moments,
 # and where it does not.
 MOMENTS, PLAIN = 14, 5
-# What is kept of a model: the weights after each step, of which no rule makes more than `LONGEST`,
-# and a few rows beside them; and what its release lists, its weights, their errors and directions
-# of noise. Bytes of such a number, in an array and as an object in a list; and those of the texts
-# and lists that a budget file makes of it.
+# What is kept of a model: the weights after each step, of which no rule of a descent makes more
+# than `LONGEST`, and a few rows beside them; and what its release lists, its weights, their errors
+# and directions of noise. Bytes of such a number, in an array and as an object in a list; and those
+# of the texts and lists that a budget file makes of it.
 LONGEST, BESIDE = 64, 4
 LISTED, FILED = 40, 120
 
@@ -133,12 +134,20 @@ def most_room(schema: Schema, settings: Any, recipe: Recipe, terms: Terms, model
 
 def _kept(width: int, settings: Any, directions: int, terms: Terms) -> int:
     """The bytes that are kept of a model until the fit ends; of its noise, so many numbers."""
-    steps = getattr(settings, "steps", 1)
-    rows = BESIDE + (max(steps, 1) if is_whole(steps) else LONGEST)
+    rows = _path_rows(settings) + BESIDE
     listed = 2 * (width + 1) + min(width * (width + 1) // 2, directions)
     is_filed = terms.ledger is not None and type(terms.ledger) is not Ledger
     each = LISTED + (FILED if is_filed else 0)
     return 8 * (width + 1) * rows + listed * each
+
+
+def _path_rows(settings: Any) -> int:
+    """How many rows of one number a weight a path has, as far as they are declared."""
+    if isinstance(settings, SelectRefine):
+        return _path_rows(settings.select) + _path_rows(settings.refine)
+    names = ("steps", "generations", "survivors")
+    found = [getattr(settings, name) for name in names if hasattr(settings, name)]
+    return math.prod(max(one, 1) if is_whole(one) else LONGEST for one in found)
 
 
 def most_shape(schema: Schema, settings: Any, recipe: Recipe) -> tuple[int, int]:
@@ -217,8 +226,7 @@ def solver_room(
     Returns
     -------
     int
-        An upper bound, but for the paths of searches, whose lengths follow from the number of
-        records.
+        An upper bound, but for long paths whose lengths follow from the number of records.
     """
     columns = domain.declared_columns.values()
     width = sum(_most_width(column) for column in columns)

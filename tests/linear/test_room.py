@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from privfit import (
+    DPSGA,
+    EEM,
     Box,
     Categorical,
     Coding,
@@ -17,6 +19,7 @@ from privfit import (
     Numeric,
     OutputPerturbation,
     PrivateSVM,
+    PrivGene,
     Schema,
     SelectRefine,
     Stream,
@@ -133,6 +136,9 @@ def bytes_kept(model):
     ("additive", 1e-6), (additive.Additive(steps=150), 1e-6), ("evidence", 0.0),
     ("gradient", 1e-6), (Gradient(steps=100, whiten=False), 1e-6), ("output", 0.0),
     ("functional", 1e-6), (FrankWolfe(steps=90), 1e-6), ("local", 1e-6),
+    (Local(generations=800), 1e-6), (EEM(generations=800), 0.0),
+    (PrivGene(generations=80), 0.0), (DPSGA(generations=80), 0.0),
+    (SelectRefine(select=Local(generations=80), refine=Gradient(steps=90, whiten=True)), 1e-6),
 ], ids=str)  # fmt: skip
 def test_room_is_left_to_what_is_kept_of_each_class(solver, delta, monkeypatch, tmp_path):
     asked, leaving = [], Stream.leaving
