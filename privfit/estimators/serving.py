@@ -121,7 +121,9 @@ def _cut(cell: Cut, dense: bool) -> _Column:
         edges, fill = np.append(np.minimum(edges, MISSING), MISSING), MISSING
     made_up = np.array([[0.0], [max(2.0, len(edges) + 1.0)]])
     if fill is not None:
-        steps.append(SimpleImputer(strategy="constant", fill_value=fill).fit(made_up))
+        # The imputer takes floats alone: times 1.0, whole numbers and booleans are floats, too.
+        filled = SimpleImputer(strategy="constant", fill_value=fill).fit(made_up)
+        steps += [_scaler([1.0], [0.0]), filled]
     if cell.step is not None:
         steps += [_bins([edges]), _scaler([cell.step], [cell.first])]
         return _Column(make_pipeline(*steps), made_up[:, 0], np.zeros(1, dtype=np.int64))

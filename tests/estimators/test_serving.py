@@ -139,12 +139,40 @@ def test_numbers_at_the_edges_of_steps_are_coded_alike():
         model.to_sklearn().decision_function(records), model.decision_function(records)
     )
     schema = of_schema(coding="declared", solver="gradient")
-    bins = schema.to_sklearn()[0].named_transformers_["b"][1].bin_edges_[0][1:-1]
+    bins = schema.to_sklearn()[0].named_transformers_["b"][2].bin_edges_[0][1:-1]
     table = OTHERS.iloc[[0] * 3 * len(bins)].assign(
         b=np.concatenate([np.nextafter(bins, -np.inf), bins, np.nextafter(bins, np.inf)])
     )
     ours, theirs = schema.decision_function(table), schema.to_sklearn().decision_function(table)
     np.testing.assert_allclose(theirs, ours, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("domain", ["declared", "learn"])
+def test_whole_numbers_and_booleans_need_no_conversion(domain):
+    coins = np.random.default_rng(3)
+    table = pd.DataFrame({
+        "age": coins.integers(17, 91, 3000), "kids": coins.integers(0, 5, 3000).astype(np.int32),
+        "late": coins.random(3000) < 0.3, "wage": coins.random(3000, np.float32),
+        "rooms": pd.array(coins.integers(1, 9, 3000), dtype="Int64"),
+    })  # fmt: skip
+    declared = Schema({
+        "age": Numeric(17, 90, fill=40.5), "kids": Numeric(0, 4, bins=[1, 2], missing=True),
+        "late": Numeric(0, 1, fill=0.5), "wage": Numeric(0, 1, fill=0.1),
+        "rooms": Numeric(0, 9, fill=2),
+    })  # fmt: skip
+    model = logistic(
+        (table["age"] > 50).to_numpy(), table,
+        domain=declared if domain == "declared" else "learn",
+    )  # fmt: skip
+    missing = table.astype({"age": float, "kids": float}).assign(
+        rooms=table["rooms"].mask(coins.random(3000) < 0.2)
+    )
+    missing.loc[::3, ["age", "kids"]] = np.nan
+    for records in (table, table.astype(object), missing):
+        np.testing.assert_allclose(
+            model.to_sklearn().predict_proba(records), model.predict_proba(records),
+            rtol=1e-12, atol=1e-12,
+        )  # fmt: skip
 
 
 @pytest.mark.skipif(
