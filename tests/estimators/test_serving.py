@@ -229,29 +229,78 @@ def test_least_numbers_are_where_steps_begin():
 # ----------------------------------------------------------------------------------------- ONNX
 
 
-def answers_of_onnx(model, types, records):
-    """Labels and probabilities of a converted pipeline."""
+def answers_of_onnx(pipeline, types, records, options):
+    """Labels and scores of a converted pipeline."""
     import onnxruntime
     from skl2onnx import convert_sklearn
 
-    form = convert_sklearn(model.to_sklearn(), initial_types=types, options={"zipmap": False})
+    form = convert_sklearn(pipeline, initial_types=types, options=options)
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 3
     session = onnxruntime.InferenceSession(
-        form.SerializeToString(), providers=["CPUExecutionProvider"]
+        form.SerializeToString(), quiet, providers=["CPUExecutionProvider"]
     )
     return session.run(None, records)
 
 
+def answers_to_numbers(pipeline, records, options):
+    """The same of a table of doubles."""
+    from skl2onnx.common.data_types import DoubleTensorType
+
+    columns = [("X", DoubleTensorType([None, records.shape[1]]))]
+    return answers_of_onnx(pipeline, columns, {"X": records}, options)
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
 def test_onnx_predicts_the_same_from_numbers():
-    from skl2onnx.common import data_types as types
-
-    # Of several classes the converter takes numbers in float32: some fall on the next step.
-    for model, off in ((logistic(), 1e-6), (logistic(THREE), 1e-3)):
-        labels, proba = answers_of_onnx(
-            model, [("X", types.DoubleTensorType([None, 3]))], {"X": NEW}
-        )
+    # Numbers are compared with edges in float32: a few fall on the next step.
+    for model in (logistic(), logistic(THREE)):
+        labels, proba = answers_to_numbers(model.to_sklearn(), NEW, {"zipmap": False})
         assert (labels == model.predict(NEW)).all()
-        np.testing.assert_allclose(proba, model.predict_proba(NEW), rtol=0, atol=off)
+        off = np.abs(proba - model.predict_proba(NEW)).max(axis=1)
+        assert off.max() < 1e-3
+        assert np.mean(off > 1e-6) < 1e-3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("name", ["means", "median in l1", "median in l2", "bayes"])
+def test_onnx_finds_the_same_clusters_and_classes(name):
+    model = MODELS[name][0]()
+    records = (NEW > 0).astype(np.float64) if name == "bayes" else NEW
+    options = None if name in ("means", "median in l2") else {"zipmap": False}
+    labels, scores = answers_to_numbers(model.to_sklearn(), records, options)
+    assert (labels == model.predict(records)).all()
+    if name == "bayes":
+        np.testing.assert_allclose(scores, model.predict_proba(records), rtol=0, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two", "three"])
+def test_onnx_has_the_same_margins(y):
+    from sklearn import svm
+
+    model = svc(y)
+    margins = model.decision_function(NEW)
+    if y is Y:
+        margins = margins[:, None] * [-1, 1]
+    labels, scores = answers_to_numbers(
+        model.to_sklearn(), NEW, {svm.LinearSVC: {"raw_scores": True}}
+    )
+    assert (labels == model.predict(NEW)).all()
+    np.testing.assert_allclose(scores, margins, rtol=0, atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+@pytest.mark.skipif(
+    not hasattr(model_selection, "FixedThresholdClassifier"), reason="new in scikit-learn 1.5"
+)
+def test_onnx_has_the_probabilities_that_a_threshold_is_for():
+    for model, threshold in ((svc(calibrate=True), None), (logistic(), 0.3)):
+        stock = model.to_sklearn(threshold)
+        _, proba = answers_to_numbers(stock.estimator_, NEW, {"zipmap": False})
+        np.testing.assert_allclose(proba, model.predict_proba(NEW), rtol=0, atol=1e-3)
+        labels = model.classes_[(proba[:, 1] >= stock.threshold).astype(int)]
+        assert (labels == model.predict(NEW, threshold)).all()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
@@ -260,14 +309,17 @@ def test_onnx_predicts_the_same_from_numbers_and_categories():
 
     schema = Schema({
         "a": Numeric(-1, 1, bins=[-0.5, 0.5]), "b": Numeric(-1, 1, fill=0.1),
-        "c": Categorical(["x", "£"], other=True),
+        "c": Categorical(["x", "£"], other=True), "e": Numeric(0, 4, fill=1.5),
     })  # fmt: skip
     model = logistic(LATE, PEOPLE, domain=schema, coding="declared", solver="gradient")
     single = types.FloatTensorType([None, 1])
     labels, proba = answers_of_onnx(
-        model, [("a", single), ("b", single), ("c", types.StringTensorType([None, 1]))],
+        model.to_sklearn(),
+        [("a", single), ("b", single), ("c", types.StringTensorType([None, 1])),
+         ("e", types.Int64TensorType([None, 1]))],
         {"a": OTHERS[["a"]].to_numpy(np.float32), "b": OTHERS[["b"]].to_numpy(np.float32),
-         "c": OTHERS[["c"]].fillna("?").to_numpy(object)},
+         "c": OTHERS[["c"]].fillna("?").to_numpy(object), "e": OTHERS[["e"]].to_numpy(np.int64)},
+        {"zipmap": False},
     )  # fmt: skip
     np.testing.assert_allclose(proba, model.predict_proba(OTHERS), rtol=0, atol=2e-6)
     assert (labels.astype(bool) == model.predict(OTHERS)).all()
