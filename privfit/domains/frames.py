@@ -20,6 +20,7 @@ from privfit.domains.reading import raw_numbers
 
 __all__ = [
     "NotNumbersError",
+    "apart",
     "chosen",
     "column_names",
     "columns_of",
@@ -55,8 +56,7 @@ def column_names(X: Any) -> list[Any] | None:
 
 def columns_of(X: Any, names: list[str]) -> tuple[int, list[Any]]:
     """The number of records, and the columns with these names or at the same positions."""
-    if type(X).__name__ == "LazyFrame":
-        raise InputTypeError("X (LazyFrame) must be in memory; pass X.collect()")
+    _refuse_lazy(X)
     found = column_names(X)
     columns = _by_place(X, names) if found is None else _by_name(X, names, found)
     lengths = {length(column) for column in columns}
@@ -71,6 +71,43 @@ def chosen(X: Any, names: Iterable[Any]) -> Any:
     if isinstance(X, Mapping):
         return {name: X[name] for name in wanted}
     return X[wanted] if hasattr(X, "iloc") or isinstance(X, np.ndarray) else X.select(wanted)
+
+
+def apart(X: Any, label: str) -> tuple[Any, Any]:
+    """The other columns of a table in memory, and the one with this name: its labels.
+
+    Of a list of dicts, a record without the label has None in its place.
+    """
+    _refuse_lazy(X)
+    if isinstance(X, list | tuple) and any(isinstance(row, Mapping) for row in X):
+        return _without(X, label), [row.get(label) if isinstance(row, Mapping) else None
+                                    for row in X]  # fmt: skip
+    names = column_names(X) or []
+    if names.count(label) != 1:
+        raise InputError(
+            f"y ({label!r}) must name one column of X, which contains the labels; pass its name, "
+            "or the labels themselves"
+        )
+    if _library(X) == "pandas":
+        return X.drop(columns=[label]), X[label]
+    if _library(X) == "pyarrow":
+        return X.select([i for i, name in enumerate(names) if name != label]), X.column(label)
+    return chosen(X, (name for name in names if name != label)), X[label]
+
+
+def _without(X: Sequence[Any], label: str) -> list[Any]:
+    """Records without a label, if they are dicts."""
+    return [
+        {name: cell for name, cell in row.items() if name != label}
+        if isinstance(row, Mapping)
+        else row
+        for row in X
+    ]
+
+
+def _refuse_lazy(X: Any) -> None:
+    if type(X).__name__ == "LazyFrame":
+        raise InputTypeError("X (LazyFrame) must be in memory; pass X.collect()")
 
 
 def _library(X: Any) -> str:

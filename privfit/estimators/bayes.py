@@ -27,6 +27,7 @@ from privfit.estimators.common import (
     refuse,
     remember_columns,
     reread_table,
+    with_labels,
 )
 from privfit.estimators.serving import bayes_model
 from privfit.features.bayes import NaiveBayes
@@ -167,7 +168,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
         X : array-like of shape (n, n_columns), Stream or Dask collection
             Private records.
         y : array-like of shape (n,), str or Dask collection
-            Private labels; of a stream or a Dask table, the name of their column.
+            Private labels, or the name of their column in a table.
         **refused : object
             Other arguments of scikit-learn, such as `sample_weight`, are refused.
 
@@ -177,6 +178,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
             The fitted estimator.
         """
         refuse(refused)
+        X, y = with_labels(X, y)
         settings = NaiveBayes(self.alpha)
         if y is None:
             raise DeclarationError(

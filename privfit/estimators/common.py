@@ -23,7 +23,7 @@ from privfit.base.errors import DeclarationError, DeclarationTypeError, InputErr
 from privfit.base.typing import Array
 from privfit.base.validation import is_sparse
 from privfit.domains import Box, Domain, Schema
-from privfit.domains.frames import chosen, column_names, columns_of, numbers_of
+from privfit.domains.frames import apart, chosen, column_names, columns_of, numbers_of
 from privfit.domains.kinds import kinds_of
 from privfit.domains.reading import LevelReader, objects, positions
 from privfit.privacy.cards import release_card
@@ -353,6 +353,11 @@ def check_names(estimator: Any, X: Any, domain: Domain) -> None:
         if not unseen and not missing:
             lines += ["Feature names must be in the same order as they were in fit."]
         raise DeclarationError("\n".join(lines) + "\n")
+
+
+def with_labels(X: Any, y: Any) -> tuple[Any, Any]:
+    """Records and labels, which may be one column of a table in memory, by its name."""
+    return apart(X, y) if isinstance(y, str) and not is_partitioned(X) else (X, y)
 
 
 def read_labels(y: Any, declared: Any, what: str, in_parts: bool = False) -> tuple[Array, Array]:

@@ -32,6 +32,7 @@ from privfit.estimators.common import (
     refuse,
     remember_columns,
     reread_table,
+    with_labels,
 )
 from privfit.estimators.serving import (
     Coder,
@@ -114,7 +115,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         X : array-like of shape (n, n_columns), Stream or Dask collection
             Private records.
         y : array-like of shape (n,), str or Dask collection
-            Private labels; of a stream or a Dask table, the name of their column.
+            Private labels, or the name of their column in a table.
         **refused : object
             Other arguments of scikit-learn, such as `sample_weight`, are refused.
 
@@ -124,6 +125,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
             The fitted estimator.
         """
         refuse(refused)
+        X, y = with_labels(X, y)
         terms = Terms.of(self)
         is_auto = isinstance(self.solver, str) and self.solver == "auto"
         solver = None if is_auto else settings_of(self.solver, METHODS, RENAMED)

@@ -16,7 +16,7 @@ from privfit.base import blas
 from privfit.base.cautions import OldNameWarning, call_depth
 from privfit.base.errors import DeclarationError
 from privfit.estimators.bayes import BINARY, binary_records
-from privfit.estimators.common import PrivateEstimator, refuse, remember_columns
+from privfit.estimators.common import PrivateEstimator, refuse, remember_columns, with_labels
 from privfit.features import selection
 from privfit.features.selection import (
     FeatureScores,
@@ -155,8 +155,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         X : array-like of shape (n, n_columns), Stream or Dask collection
             Private records.
         y : array-like of shape (n,), str or Dask collection, default=None
-            Private labels; of a stream or a Dask table, the name of their column. 'total_count'
-            ignores them.
+            Private labels, or the name of their column in a table. 'total_count' ignores them.
         **refused : object
             Other arguments of scikit-learn, such as `sample_weight`, are refused.
 
@@ -166,6 +165,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
             The fitted estimator.
         """
         refuse(refused)
+        X, y = with_labels(X, y)
         name, settings = selection.method_of(self._declared_solver(), self.k)
         terms = Terms.of(self)
         problem = self._problem(X, y, terms)
