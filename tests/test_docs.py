@@ -60,6 +60,17 @@ def test_commands_of_the_tutorial_run_as_pasted(tmp_path):
     assert (tmp_path / "census-predictions.csv").read_text().count("\n") == 20_001
 
 
+def test_every_extra_is_on_the_page_of_the_installation():
+    page, project = ROOT / "docs" / "install.md", ROOT / "pyproject.toml"
+    if not page.exists() or not project.exists():
+        pytest.skip("the page is not shipped with this copy of the tests")
+    declared = project.read_text(encoding="utf-8").partition("[project.optional-dependencies]")[2]
+    extras = re.findall(r"^(\w+) = \[", declared.partition("\n[")[0], re.M)
+    rows = re.findall(r"^\| (`.*?`) \|", page.read_text(encoding="utf-8"), re.M)
+    assert len(extras) > 10
+    assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == sorted(extras)
+
+
 PAGES_AND_CODE = [*PAGES, *EXAMPLES, *sorted(Path(privfit.__file__).parent.rglob("*.py"))]
 
 
