@@ -2,9 +2,12 @@
 
 import sys
 
+from privfit.base.signals import end_by_signals
+
 
 def command() -> int:
-    """Run the command; Ctrl-C while its modules are still being imported is quiet, too."""
+    """Run the command; Ctrl-C and signals while its modules are imported are answered, too."""
+    end_by_signals()
     try:
         from privfit.commands.main import main
     except KeyboardInterrupt:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from privfit.base.errors import BudgetError, FileAccessError, PrivfitError
 from privfit.base.json import write
+from privfit.base.signals import Stopped
 from privfit.base.tables import aligned
-from privfit.commands.signals import Stopped
 from privfit.commands.wording import in_options
 
 if TYPE_CHECKING:

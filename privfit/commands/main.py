@@ -18,11 +18,11 @@ from privfit.base.cautions import (
     UnwiseBudgetWarning,
 )
 from privfit.base.errors import InputError
+from privfit.base.signals import stopped_by_signals
 from privfit.commands import COMMANDS
-from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console
+from privfit.commands.console import DONE, EXIT_CODES, READER_GONE, REFUSED, Console, end_of
 from privfit.commands.helping import Brief, HelpAll
 from privfit.commands.outputs import check_outputs
-from privfit.commands.signals import stopped_by_signals
 from privfit.privacy.budget_file import BudgetFileWarning
 
 __all__ = ["main"]
@@ -40,12 +40,16 @@ Fit models to sensitive records under differential privacy.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    try:
-        options = _parser().parse_args(arguments)
-    except InputError as error:
-        print(f"privfit: error: {error}", file=sys.stderr)
-        return REFUSED
     with stopped_by_signals():
+        try:
+            options = _parser().parse_args(arguments)
+        except InputError as error:
+            print(f"privfit: error: {error}", file=sys.stderr)
+            return REFUSED
+        except KeyboardInterrupt as error:
+            code, sentence = end_of(error)
+            print(f"privfit: error: {sentence}; nothing was spent", file=sys.stderr)
+            return code
         return _run(options, Console(options))
 
 

@@ -6,6 +6,7 @@ import bz2
 import io
 import json
 import lzma
+import os
 import re
 import sqlite3
 import sys
@@ -19,6 +20,7 @@ from privfit import Categorical, Numeric, Schema
 from privfit.__main__ import command
 from privfit.base import extras
 from privfit.base.errors import InputError
+from privfit.base.signals import Stopped
 from privfit.commands import files
 from privfit.commands.files import CsvForm
 from privfit.commands.main import main
@@ -589,7 +591,52 @@ def test_an_interrupt_while_modules_are_imported_is_quiet(monkeypatch, capsys):
             if name == "privfit.commands.main":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "privfit.commands.main")
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "privfit.commands.main")
+    monkeypatch.setattr("privfit.__main__.end_by_signals", lambda: None)  # of this very process
     assert command() == 130
     assert capsys.readouterr().err == "privfit: error: interrupted; nothing was spent\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_signal_while_modules_are_imported_is_answered(fresh_python, name, code):
+    done = fresh_python(
+        "import os, signal, sys\n"
+        f"signal.signal(signal.{name}, signal.SIG_DFL)  # despite nohup\n"
+        "class Told:\n"
+        "    def find_spec(self, module, path=None, target=None):\n"
+        "        if module == 'privfit.commands.main':\n"
+        f"            os.kill(os.getpid(), signal.{name})\n"
+        "            sys.exit('a signal was not heard')\n"
+        "sys.meta_path.insert(0, Told())\n"
+        "from privfit.__main__ import command\n"
+        "command()\n"
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr == f"privfit: error: stopped by {name}; nothing was spent\n"
+
+
+def test_a_signal_while_options_are_read_is_answered(monkeypatch, capsys):
+    def told():
+        raise Stopped(15)
+
+    monkeypatch.setattr("privfit.commands.main._parser", told)
+    assert main(["demo"]) == 143
+    assert capsys.readouterr().err == "privfit: error: stopped by SIGTERM; nothing was spent\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
+def test_a_command_takes_over_from_the_handler_of_imports(fresh_python):
+    done = fresh_python(
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_DFL)\n"
+        "from privfit.base.signals import Stopped, end_by_signals, stopped_by_signals\n"
+        "end_by_signals()\n"
+        "try:\n"
+        "    with stopped_by_signals():\n"
+        "        os.kill(os.getpid(), signal.SIGTERM)\n"
+        "except Stopped as error:\n"
+        "    print(error.exit_code, signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "143 True\n", "")
