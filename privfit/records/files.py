@@ -85,8 +85,10 @@ def find_files(source: Any) -> list[File]:
         )
     found = [file for path in map(os.fspath, listed) for file in _files_at(path)]
     if not found:
+        others = " and others" if len(listed) > 1 else ""
         raise DeclarationError(
-            "source must hold at least one file; pass a folder that is not empty"
+            f"source ({os.fspath(listed[0])!r}{others}) must hold at least one file; pass a folder "
+            "that is not empty, or a wildcard that finds one"
         )
     return found
 

@@ -1236,7 +1236,7 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: Stream(written(folder, "x.txt", "1")), r"unknown kinds \(\.txt\); pass one"),
     (lambda _: Stream([1, 2]), r"source \(list\) must be an array, a path, a list of paths"),
     (lambda folder: Stream(folder / "none.csv"), r"source \('.*none\.csv'\) must exist; pass the"),
-    (lambda folder: Stream(folder), r"source must hold at least one file; pass a folder that is"),
+    (lambda folder: Stream(folder), r"source \('.*'\) must hold at least one file; pass a folder"),
     (lambda folder: Stream(written(folder, "x.npy", "no")), r"must be a complete \.npy file"),
     (lambda _: Stream(np.zeros((2, 2)), columns=["a"]), r"columns must be left out for an array"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), columns=["z"]),

@@ -199,8 +199,13 @@ def test_wildcards_find_files_in_order(tmp_path):
     assert cells(f"{tmp_path}/part-*.parquet") == [0.1, 0.2, 0.3]
     assert cells(f"{tmp_path}/part-[12].parquet") == [0.1, 0.2]
     assert cells([f"{tmp_path}/part-?.parquet", tmp_path / "other.parquet"]) == [0.1, 0.2, 0.3, 0.9]
-    with pytest.raises(ValueError, match="source must hold at least one file; pass a folder"):
+    message = (
+        r"source \('.*/none-\*\.parquet'\) must hold at least one file; pass a folder that is "
+    )
+    with pytest.raises(ValueError, match=rf"{message}not empty, or a wildcard that finds one"):
         Stream(f"{tmp_path}/none-*.parquet")
+    with pytest.raises(ValueError, match=r"none-\*\.parquet' and others\) must hold at least one"):
+        Stream([f"{tmp_path}/none-*.parquet", f"{tmp_path}/no-*.csv"])
 
 
 def test_a_name_with_brackets_is_the_file_that_has_it(tmp_path):
