@@ -314,6 +314,10 @@ class Table(ABC):
             if not isinstance(error, (OSError, EOFError, zlib.error, *self._errors())):
                 raise
             what = repr(str(self._source)) if isinstance(self._source, File) else "an Arrow table"
+            if isinstance(self._source, File) and _is_damage(error):
+                raise DeclarationError(
+                    f"source ({what}) is a truncated or damaged file; copy or create it again"
+                ) from None
             raise DeclarationError(
                 f"source ({what}) could not be read to its end; check that the file is complete"
             ) from None
@@ -321,6 +325,16 @@ class Table(ABC):
     def _errors(self) -> tuple[type[Exception], ...]:
         """The errors that a damaged file makes its reader raise."""
         return ()
+
+
+def _is_damage(error: Exception) -> bool:
+    """Whether an error is of what a file contains; those of the disk and the network have numbers.
+
+    pyarrow raises a plain `OSError` for a page that differs from its checksum.
+    """
+    if isinstance(error, OSError):
+        return type(error) in (OSError, gzip.BadGzipFile) and error.errno is None
+    return isinstance(error, (EOFError, zlib.error, ValueError))  # the last of pyarrow
 
 
 class CsvTable(Table):

@@ -570,7 +570,7 @@ def test_a_truncated_file_is_a_clear_error_and_costs_nothing(adult, files, tmp_p
         path = tmp_path / f"{name}.parquet"
         path.write_bytes(bytes_)
         ledger = Ledger(1.0, 1e-6)
-        with pytest.raises(ValueError, match=r"could not be read to its end; check that the file"):
+        with pytest.raises(ValueError, match=r"is a truncated or damaged file; copy or create"):
             logistic(adult, "local", ledger=ledger).fit(Stream(path), "label")
         assert ledger.spent == Budget(0.0)
 
@@ -1251,14 +1251,14 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
     (lambda folder: centers(Stream(written(folder, "x.csv", BAD_CSV))),
      r"X must (be finite|hold numbers)"),
     (lambda folder: centers(Stream(written(folder, "x.csv.gz", "no gzip"))),
-     r"source \('.*x\.csv\.gz'\) could not be read to its end; check that the file is complete"),
+     r"source \('.*x\.csv\.gz'\) is a truncated or damaged file; copy or create it again"),
     (lambda folder: linear(Stream([written(folder, f"{name}.csv", text)
                                    for name, text in (("x", CSV), ("z", "a,c\n"))]), "label"),
      r"source \('.*z\.csv'\) must have the column 'b' exactly once, like its first file; rename"),
     (lambda folder: Stream(written(folder, "x.csv", CSV), delimiter=";;"),
      r"delimiter \(';;'\) must be one ASCII character, and neither a quote nor the end of a line"),
     (lambda folder: Stream(written(folder, "x.csv", "")), r"source must name .* in the first line"),
-    (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"could not be read to its end"),
+    (lambda folder: Stream(written(folder, "x.parquet", "PAR1")), r"is a truncated or damaged"),
     (lambda folder: no_module("pyarrow", lambda: Stream(written(folder, "x.parquet", CSV))),
      r'needs pyarrow; run pip install ".*\[parquet\]"'),
     *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
@@ -1342,6 +1342,7 @@ def test_every_raise_is_reached_by_a_case_above(tmp_path):
         "y (1 partitions) must be partitioned like X (2 partitions); rechunk or repartition one "
         "of them, or pass the name of a column of X",
         # Those are in test_files.py and test_memory.py.
+        "source ('x') could not be read to its end; check that the file is complete",
         "source ('x') has a folder '2020', which names no partition (column=value); pass the "
         "folder that holds the files, or a path with wildcards",
         'paths with :// need fsspec; run pip install "privfit[remote]", or pass a path on this '

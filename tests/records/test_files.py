@@ -306,8 +306,19 @@ def test_pages_of_parquet_are_compared_with_their_checksums(tmp_path):
     raw[raw.index(numbers[2000].tobytes())] ^= 1
     path.write_bytes(raw)
     ledger = Ledger(1.0)
-    with pytest.raises(ValueError, match=r"source \('.*x\.parquet'\) could not be read to its end"):
+    message = r"source \('.*x\.parquet'\) is a truncated or damaged file; copy or create it again"
+    with pytest.raises(ValueError, match=message):
         KMeans(2, 1.0, domain=(-1, 1), ledger=ledger).fit(Stream(path))
+    assert ledger.spent.epsilon == 0
+
+
+def test_a_file_that_is_gone_is_not_called_damaged(tmp_path):
+    path = written(tmp_path / "x.parquet", [0.1, 0.2])
+    stream, ledger = Stream(path), Ledger(1.0)
+    path.unlink()
+    message = r"source \('.*x\.parquet'\) could not be read to its end; check that the file is comp"
+    with pytest.raises(ValueError, match=message):
+        KMeans(2, 1.0, domain=(-1, 1), ledger=ledger).fit(stream)
     assert ledger.spent.epsilon == 0
 
 
