@@ -19,8 +19,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import fields, is_dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,17 @@ from privfit.base.errors import DeclarationTypeError, FileError
 from privfit.base.typing import Array
 from privfit.base.validation import is_finite
 
-__all__ = ["as_array", "decoded", "dtype_name", "encoded", "layout", "parse", "plain", "write"]
+__all__ = [
+    "FieldTwiceError",
+    "as_array",
+    "decoded",
+    "dtype_name",
+    "encoded",
+    "layout",
+    "parse",
+    "plain",
+    "write",
+]
 
 WIDTH = 100
 # Texts up to a length that no file can abuse, numbers that Python's hold without loss.
@@ -42,16 +53,22 @@ SINGLE = (bool, int, float, str, type(None))
 # ------------------------------------------------------------------------------------------ texts
 
 
-def parse(text: str | bytes, finite: bool = True) -> dict[str, Any]:
+class FieldTwiceError(FileError):
+    """A field is given twice."""
+
+
+def parse(text: str | bytes, finite: bool = True, public: Set[str] = frozenset()) -> dict[str, Any]:
     """The fields of a JSON object; a `ValueError` says what is wrong with any other text.
 
-    NaN and infinity are read unless all numbers must be `finite`.
+    NaN and infinity are read unless all numbers must be `finite`. A message names no field but
+    those that are `public`: the text may be that of another file.
     """
     numbers = _number if finite else None
     try:
         held = json.loads(
-            text, object_pairs_hook=_fields, parse_float=numbers, parse_constant=numbers
-        )
+            text, object_pairs_hook=partial(_fields, public), parse_float=numbers,
+            parse_constant=numbers,
+        )  # fmt: skip
     except RecursionError:
         raise FileError("it is nested too deeply") from None
     if not isinstance(held, dict):
@@ -59,10 +76,14 @@ def parse(text: str | bytes, finite: bool = True) -> dict[str, Any]:
     return held
 
 
-def _fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _fields(public: Set[str], pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     held = dict(pairs)
     if len(held) < len(pairs):
-        raise FileError("a field is given twice")
+        names = [name for name, _ in pairs if name in public]
+        twice = [name for name in names if names.count(name) > 1]
+        raise FieldTwiceError(
+            f"the field {twice[0]!r} is given twice" if twice else "a field is given twice"
+        )
     return held
 
 

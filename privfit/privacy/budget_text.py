@@ -16,7 +16,7 @@ from privfit.base.errors import DeclarationError, FileError
 from privfit.base.json import parse, write
 from privfit.privacy.budgets import Budget
 from privfit.privacy.charges import UNKNOWN, Charge, charge_of, relations_of
-from privfit.privacy.fields import ChargeFields, JournalFields, LedgerFields, ReleaseFields
+from privfit.privacy.fields import NAMES, ChargeFields, JournalFields, LedgerFields, ReleaseFields
 from privfit.privacy.grants import NOT_OURS, Release, fields_of, release_of, written_fields
 from privfit.privacy.ledger import FILES
 from privfit.privacy.neighbours import Neighbours, check_rows, relation_of
@@ -151,7 +151,7 @@ def _read_rows(
     meanings = {line: meant for meant, line in known.values()}
     for row in rows:
         if row not in meanings:
-            meanings[row] = read(parse(row, finite=False))
+            meanings[row] = read(parse(row, finite=False, public=NAMES))
     found = [meanings[row] for row in rows]
     return found, {id(meant): (meant, row) for meant, row in zip(found, rows, strict=True)}
 
@@ -191,8 +191,9 @@ def _in_lines(text: str) -> tuple[LedgerFields, list[list[str]]] | None:
     head = fields_of("{" + "\n".join(lines[1:start])[:-1] + "}", *range(1, FILES + 1))
     if head["privfit"] != FILES:
         return None
-    if not head.keys().isdisjoint(LISTS):
-        raise FileError("a field is given twice")
+    for name in LISTS:
+        if name in head:
+            raise FileError(f"the field {name!r} is given twice")
     return cast("LedgerFields", head), lists
 
 

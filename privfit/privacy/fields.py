@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
-__all__ = ["ChargeFields", "EventFields", "JournalFields", "LedgerFields", "ReleaseFields"]
+__all__ = [
+    "NAMES",
+    "ChargeFields",
+    "EventFields",
+    "JournalFields",
+    "LedgerFields",
+    "ReleaseFields",
+]
 
 
 class EventFields(TypedDict):
@@ -79,3 +86,11 @@ class LedgerFields(TypedDict, total=False):
     entries: Sequence[ChargeFields]
     journals: Sequence[JournalFields]
     releases: Sequence[ReleaseFields]
+
+
+# The names of all fields, which messages may show.
+NAMES = frozenset(
+    name
+    for kind in (EventFields, ReleaseFields, ChargeFields, JournalFields, LedgerFields)
+    for name in kind.__annotations__
+)

@@ -30,13 +30,13 @@ from typing import NoReturn, Protocol, TypeAlias, cast
 
 from privfit.base import watching
 from privfit.base.errors import BudgetError, DeclarationError, FileError
-from privfit.base.json import parse, plain, write
+from privfit.base.json import FieldTwiceError, parse, plain, write
 from privfit.base.rounding import exact
 from privfit.base.tables import Frame, as_frame
 from privfit.privacy.accounting import Event, compose
 from privfit.privacy.budgets import Budget
 from privfit.privacy.cards import release_card
-from privfit.privacy.fields import ReleaseFields
+from privfit.privacy.fields import NAMES, ReleaseFields
 from privfit.privacy.filters import check_filter, filtered
 from privfit.privacy.mechanisms import Mechanism, T, V
 from privfit.privacy.neighbours import Adjacency, Neighbours
@@ -222,8 +222,10 @@ def release_of(fields: ReleaseFields) -> Release:
 def fields_of(text: str | bytes, *versions: int) -> dict[str, object]:
     """The fields of a release, or of another object of these versions, that `to_json` wrote."""
     try:
-        fields: dict[str, object] = parse(text, finite=False)
+        fields: dict[str, object] = parse(text, finite=False, public=NAMES)
         version = fields.pop("privfit")
+    except FieldTwiceError as error:
+        raise DeclarationError(f"{error}; pass the text as to_json wrote it") from None
     except (ValueError, KeyError, TypeError):
         raise DeclarationError(NOT_OURS) from None
     known = versions or (VERSION,)

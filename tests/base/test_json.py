@@ -80,6 +80,8 @@ def test_a_field_that_is_given_twice_is_refused():
     for finite in (True, False):
         with pytest.raises(FileError, match="a field is given twice"):
             parse('{"a": 1, "a": 2}', finite=finite)
+        with pytest.raises(FileError, match="the field 'a' is given twice"):
+            parse('{"b": {"a": 1, "a": 2, "c": 3, "c": 4}}', finite=finite, public={"a", "b"})
 
 
 def test_what_json_has_no_form_for_is_written_as_it_prints():

@@ -480,6 +480,9 @@ WRONG = {
     "numbers": (written(entries=[1]), OURS + r"text must be JSON written by to_json"),
     "groups": (entry(group=[]), OURS + r"text must be JSON written by to_json"),
     "releases": (written(releases=[{"name": "x"}]), OURS + r"text must be JSON written by to_json"),
+    "others twice": ('{"123456": 1, "123456": 2}', OURS + r"a field is given twice; pass the text"),
+    "twice": ('{"epsilon": 1, "epsilon": 2}',
+              OURS + r"the field 'epsilon' is given twice; pass the text as to_json wrote it"),
     "cut": (written()[:-5], OURS + r"text must be JSON written by to_json"),
 }  # fmt: skip
 
