@@ -53,6 +53,11 @@ def limit_of(limit: Any) -> int | None:
     text = str(limit) if is_whole(limit) else limit
     found = isinstance(text, str) and re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
     size = float(found[1]) * UNITS.get(found[2].upper(), 0) if found else 0
+    if not size:
+        raise DeclarationError(
+            f"memory_limit ({limit!r}) must be a size; pass a text such as '1GB' or a number of "
+            "bytes"
+        )
     if size < LEAST_LIMIT:
         raise DeclarationError(
             f"memory_limit ({limit!r}) must be at least 64MB; pass a text such as '1GB' or a "

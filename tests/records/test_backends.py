@@ -1263,7 +1263,10 @@ REFUSALS: list[tuple[Callable[[Path], object], str]] = [
      r'needs pyarrow; run pip install ".*\[parquet\]"'),
     *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
        r"memory_limit \(.*\) must be at least 64MB; pass a text such as '1GB' or a number")
-      for limit in ("1MB", "x", "5 parsecs", 1.5, 10, "-1GB")),
+      for limit in ("1MB", 10)),
+    *((lambda _, limit=limit: Stream(np.zeros((2, 2)), memory_limit=limit),
+       r"memory_limit \(.*\) must be a size; pass a text such as '1GB' or a number of bytes")
+      for limit in ("many", "5 parsecs", 1.5, "-1GB")),
     (lambda _: centers(Stream(np.zeros((4, 2)), folder="/nowhere")),
      r"folder \('/nowhere'\) must be writable for a cache .*; pass another folder"),
     (lambda _: no_module("distributed", lambda: centers([dask.delayed(0)])),
