@@ -58,11 +58,17 @@ def source_of(
     files = find_files(X)
     if [file.kind for file in files] == [".npy"]:
         return ArraySource(_load(str(files[0]), files[0].local), columns)
-    unknown = sorted({file.kind for file in files} - KINDS.keys())
+    kinds = {file.kind for file in files}
+    unknown = sorted(kinds - KINDS.keys())
     if unknown:
+        packed = "; decompress them first" if {*unknown} <= PACKED else ""
         raise DeclarationError(
             f"source has files of unknown kinds ({', '.join(unknown)}); pass one .npy file, or "
-            f"files that end in {', '.join(KINDS)}"
+            f"files that end in {', '.join(KINDS)}{packed}"
+        )
+    if kinds & TABBED and delimiter == ",":
+        raise DeclarationError(
+            "source has .tsv files, which have tabs between their fields; pass delimiter='\\t'"
         )
     options = {"delimiter": delimiter, "line_breaks": line_breaks}
     return TableSource([KINDS[file.kind](file, **options) for file in files], columns)
@@ -570,4 +576,8 @@ KINDS: dict[str, Any] = {
     ".feather": ArrowFile,
     ".csv": CsvTable,
     ".csv.gz": CsvTable,
+    ".tsv": CsvTable,
+    ".tsv.gz": CsvTable,
 }
+TABBED = {".tsv", ".tsv.gz"}
+PACKED = {".bz2", ".xz", ".zst", ".zip"}  # their readers take memory that nobody declared

@@ -56,10 +56,10 @@ class Stream:
     Parameters
     ----------
     source : array, path, list of paths or Arrow table
-        A (memory-mapped) array; a .npy file; .csv, .csv.gz, .parquet, .arrow or .feather files, a
-        folder of them, or a path with wildcards. Folders called ``column=value`` add that column.
-        Parquet and Arrow need the extra ``privfit[parquet]``, and paths such as ``s3://...`` the
-        extra ``privfit[remote]``.
+        A (memory-mapped) array; a .npy file; .csv, .tsv (both also .gz), .parquet, .arrow or
+        .feather files, a folder of them, or a path with wildcards. Folders called
+        ``column=value`` add that column. Parquet and Arrow need the extra ``privfit[parquet]``, and
+        paths such as ``s3://...`` the extra ``privfit[remote]``.
     memory_limit : str, int or None, default=None
         Limit on the resident memory of the whole process while records are read and asked: a text
         such as ``"1GB"`` or a number of bytes. It determines the size of blocks and how many of
@@ -74,7 +74,8 @@ class Stream:
     progress : callable (blocks) -> object or None, default=None
         Called with the number of blocks packed so far. This number is private: do not publish it.
     delimiter : str, default=","
-        The character between the fields of CSV files. It is declared, not guessed.
+        The character between the fields of CSV files. It is declared, not guessed: pass a tab
+        for .tsv files.
     line_breaks : bool, default=False
         Whether quoted fields of CSV files may contain line breaks. By default a record is a line,
         and no record can change how another one is read. With line breaks, a quote that is not

@@ -212,6 +212,14 @@ def test_a_name_with_brackets_is_the_file_that_has_it(tmp_path):
     assert cells(str(written(tmp_path / "part[1].parquet", [0.1]))) == [0.1]
 
 
+@pytest.mark.parametrize("ending", [".tsv", ".tsv.gz"])
+def test_files_with_tabs_are_read_with_the_declared_delimiter(ending, tmp_path):
+    text = b"a\tb\n1,0\tx\n"
+    path = tmp_path / f"x{ending}"
+    path.write_bytes(gzip.compress(text) if ending == ".tsv.gz" else text)
+    assert cells(path, delimiter="\t") == ["1,0"]
+
+
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
 def test_delimiters_hold_for_all_files_of_a_folder(ending, tmp_path):
     for i in (1, 2):
