@@ -60,6 +60,10 @@ def columns_of(X: Any, names: list[str]) -> tuple[int, list[Any]]:
     found = column_names(X)
     columns = _by_place(X, names) if found is None else _by_name(X, names, found)
     lengths = {length(column) for column in columns}
+    if isinstance(X, Mapping) and lengths == {-1} and all(map(_is_cell, columns)):
+        raise InputError(
+            "X (a dict of single values) must have columns; pass one record as a list: [record]"
+        )
     if len(lengths) != 1 or -1 in lengths:
         raise InputError("X must have columns of one equal length; pass one value per record")
     return lengths.pop(), columns
@@ -112,6 +116,10 @@ def _refuse_lazy(X: Any) -> None:
 
 def _library(X: Any) -> str:
     return type(X).__module__.partition(".")[0]
+
+
+def _is_cell(value: Any) -> bool:
+    return value is None or bool(np.isscalar(value))
 
 
 def _by_name(X: Any, names: list[str], found: list[Any]) -> list[Any]:

@@ -601,6 +601,9 @@ def test_tables_that_cannot_be_read_are_refused_with_the_remedy():
         (np.zeros((98_765, 3)), r"X \(ndarray\) must have the 2 declared columns"),
         ({"a": [1.0], "b": "x"}, r"X must have columns of one equal length"),
         ({"a": [1.0], "b": iter([1.0])}, r"X must have columns of one equal length"),
+        ({"a": iter([1.0]), "b": iter([1.0])}, r"X must have columns of one equal length"),
+        ({"a": 98.5, "b": "x"}, r"must have columns; pass one record as a list: \[record\]"),
+        ({"a": None, "b": np.float32(1.0)}, r"X \(a dict of single values\) must have columns"),
     ]:
         with pytest.raises((ValueError, TypeError), match=says) as refused:
             schema.encode(X)

@@ -14,6 +14,7 @@ from privfit import (
     Box,
     Categorical,
     DeclarationError,
+    InputError,
     KMeans,
     KMedian,
     L2Ball,
@@ -211,6 +212,17 @@ def test_what_no_pipeline_can_do_is_refused(monkeypatch):
     monkeypatch.delattr("sklearn.model_selection.FixedThresholdClassifier", raising=False)
     with pytest.raises(MissingExtraError, match=r"a threshold in scikit-learn needs its version"):
         logistic().to_sklearn(0.5)
+
+
+def test_a_single_record_is_passed_as_a_list():
+    named = logistic(X=pd.DataFrame(X, columns=["a", "b", "c"]))
+    for model, record in (
+        (of_schema(), PEOPLE.iloc[0].to_dict()),
+        (named, dict(zip("abc", X[0], strict=True))),
+    ):
+        assert model.predict([record]).shape == (1,)
+        with pytest.raises(InputError, match=r"pass one record as a list: \[record\]"):
+            model.predict(record)
 
 
 def test_least_numbers_are_where_steps_begin():
