@@ -193,7 +193,7 @@ class BernoulliNB(ExactAccuracy, PrivateEstimator):
             settings.noise(ones, terms.budget, terms.neighbours)
         paid = terms.charge(records)
         counts = settings(records, ones, paid)
-        remember_columns(self, X, BINARY.bind(records.n_features), y)
+        remember_columns(self, X, BINARY.bind(records.n_features), y, records.column_names)
         self.classes_ = classes
         for name, value in counts.fitted(self.alpha).items():
             setattr(self, name, value)

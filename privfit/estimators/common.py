@@ -236,9 +236,14 @@ def _harmless(message: str) -> str:
     return "X must hold numbers; pass numbers, or declare a Schema"
 
 
-def remember_columns(estimator: Any, X: Any, domain: Domain, y: Any = None) -> None:
-    """Store the number and the names of the columns at the end of a fit; y may be one of X."""
-    names = _names(X, domain)
+def remember_columns(
+    estimator: Any, X: Any, domain: Domain, y: Any = None, packed: tuple[Any, ...] = ()
+) -> None:
+    """Store the number and the names of the columns at the end of a fit; y may be one of X.
+
+    The names of delayed partitions are known when these are packed.
+    """
+    names = _names(X, domain, packed)
     if names is not None and isinstance(y, str):
         names = names[names != y]
     if names is not None:
@@ -320,9 +325,9 @@ def _of_block(model: Any, name: str, more: tuple[Any, ...], named: dict[str, Any
     return getattr(model, name)(_in_fitted_order(model, X), *more, **named)
 
 
-def _names(X: Any, domain: Domain) -> Array | None:
+def _names(X: Any, domain: Domain, packed: tuple[Any, ...] = ()) -> Array | None:
     """Column names: those of a schema, or those of X if all of them are texts."""
-    columns = domain.column_names or column_names(X)
+    columns = domain.column_names or column_names(X) or packed or None
     if columns is None or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(columns, dtype=object)

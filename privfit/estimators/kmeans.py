@@ -235,7 +235,8 @@ class KMeans(Clusterer):
                 if domain.has_blanks
                 else self._found(X, clustered(domain, self.scale), given)
             )
-        remember_columns(self, X, found.objective.domain)
+        objective = found.objective
+        remember_columns(self, X, objective.domain, packed=objective.column_names)
         self._keep(found)
         return self
 

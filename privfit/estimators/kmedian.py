@@ -200,7 +200,7 @@ class KMedian(Clusterer):
         if objective.domain is None:
             self.cluster_centers_: Any = [self.facilities[i] for i in self.facilities_]
         else:
-            remember_columns(self, X, objective.domain)
+            remember_columns(self, X, objective.domain, packed=objective.column_names)
             self.cluster_centers_ = objective.places()[self.facilities_]
         self.domain_, self.metric_, self.clip_ = objective.domain, self.metric, objective.clip
         self.release_: Any = account.close(
@@ -234,7 +234,7 @@ class KMedian(Clusterer):
             name, settings, objective, lambda source: centre_space(objective, source)
         )
         centers = objective.project(path.answer)
-        remember_columns(self, X, objective.domain)
+        remember_columns(self, X, objective.domain, packed=objective.column_names)
         self.domain_, self.cluster_centers_, self.path_ = objective.domain, centers, path
         self.metric_, self.clip_ = "l2", clip
         shown = {**used, "n_clusters": self.n_clusters, "clip": self.clip_, "metric": "l2"}

@@ -159,7 +159,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
     def _keep(self, X: Any, y: Any, found: Fitted) -> Any:
         """Store what was released."""
         self._remember_solver(*found.solver)
-        remember_columns(self, X, found.domain, y)
+        remember_columns(self, X, found.domain, y, found.column_names)
         paths = found.paths
         self.path_: Any = Paths(paths) if len(paths) > 1 else next(iter(paths.values()))
         self.domain_, self.classes_ = found.domain, found.classes

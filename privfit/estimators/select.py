@@ -178,7 +178,7 @@ class SelectFeatures(SelectorMixin, PrivateEstimator):  # type: ignore[misc]
         given = before(settings)
         paid = terms.charge(problem.records)
         selected = self._selected(name, method, problem, paid)
-        remember_columns(self, X, BINARY.bind(problem.d), y)
+        remember_columns(self, X, BINARY.bind(problem.d), y, problem.records.column_names)
         self._remember_solver(name, given)
         self.ranking_ = selected.features
         parameters: dict[str, NDArray[Any]] = {"features": selected.features.copy()}

@@ -138,6 +138,7 @@ class Fitted:
     intercept: Floats
     release: Release | None
     solver: tuple[str, Taken]
+    column_names: tuple[Any, ...]  # if they were only read where the records are
 
 
 def fit(labelled: Labelled, terms: Terms, wanted: Wanted) -> Fitted:
@@ -274,8 +275,9 @@ class Plan:
             released["columns"] = domain.to_dict()["columns"]
         release = account.close(domain, said, released)
         return Fitted(
-            paths, domain, classes, coef.copy(), intercept.copy(), release, (self.name, self.taken)
-        )
+            paths, domain, classes, coef.copy(), intercept.copy(), release,
+            (self.name, self.taken), objective.column_names,
+        )  # fmt: skip
 
     def _said(
         self,

@@ -39,6 +39,11 @@ class Objective(Generic[R]):
         """The number of records; private if records are added or removed."""
         return self._sums.n_records
 
+    @property
+    def column_names(self) -> tuple[object, ...]:
+        """The names of the columns, if they were only read where the records are."""
+        return self._sums.column_names
+
     def joined(self: O, others: Sequence[O]) -> O:
         """One objective over the records of all, which must agree in everything else.
 

@@ -149,6 +149,11 @@ class BinaryRecords:
         """The number of features."""
         return self.sums.n_features
 
+    @property
+    def column_names(self) -> tuple[Any, ...]:
+        """The names of the features, if they were only read where the records are."""
+        return self.sums.column_names
+
     def at_most(self, ones: int, key: int) -> BinaryRecords:
         """The same records, where those with more ones are reduced to a sample, drawn by `key`."""
         return replace(self, sums=self.sums.viewed(BinaryRows.at_most, ones, key))

@@ -398,6 +398,7 @@ class _Workers(Sums[R]):
         self._settle()
         filled = [card for card in self._cards.values() if card.n_records]
         self._count([card.n_records for card in filled], [card.n_features for card in filled])
+        self.column_names = self._order or ()
 
     def _sum(self, question: Question[R, Integers]) -> Integers:
         for _ in range(MOST_ROUNDS):

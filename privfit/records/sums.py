@@ -59,6 +59,8 @@ class Sums(ABC, Generic[R]):
         The number of records; private if records are added or removed.
     n_features : int
         The number of columns of a record.
+    column_names : tuple
+        The names of its columns, if they were only read where the records are.
 
     See Also
     --------
@@ -82,6 +84,7 @@ class Sums(ABC, Generic[R]):
 
     n_records: int
     n_features: int
+    column_names: tuple[Any, ...] = ()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of private records>"
@@ -217,6 +220,7 @@ class _Viewed(Sums[R]):
     def __init__(self, sums: Sums[R], view: Question[R, R]) -> None:
         self._sums, self._view = sums, view
         self.n_records, self.n_features = sums.n_records, sums.n_features
+        self.column_names = sums.column_names
 
     def _sum(self, question: Question[R, Integers]) -> Integers:
         return self._sums._sum(Question(_through, (self._view, question)))

@@ -124,7 +124,7 @@ class _Unread:
     """In place of the records of an objective of ours: what is public about them."""
 
     def __init__(self, sums: Any, has_size: bool) -> None:
-        self.n_features = sums.n_features
+        self.n_features, self.column_names = sums.n_features, sums.column_names
         if has_size:
             self.n_records = sums.n_records
 

@@ -13,6 +13,7 @@ from privfit import (
     BernoulliNB,
     Gradient,
     KMeans,
+    KMedian,
     Ledger,
     LogisticRegression,
     Numeric,
@@ -24,6 +25,8 @@ from privfit.records import dask as on_workers
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+pa = pytest.importorskip("pyarrow")
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::privfit.SeedWarning"),
@@ -88,6 +91,45 @@ def test_partitions_are_read_by_the_names_of_their_columns():
     with pytest.raises(InputError, match="partitions must have the same columns; select those"):
         model(ledger=ledger).fit([dask.delayed(part) for part in wrong], "late")
     assert ledger.spent.epsilon == 0
+
+
+PLACES = {
+    "delayed": lambda part: dask.delayed(part),
+    "futures": lambda part: distributed.get_client().scatter(part, hash=False),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_names_of_partitions_are_remembered(place):
+    """Otherwise columns of tables in another order would get the coefficients of others."""
+    frame = people()
+    X, y = frame.drop(columns="late"), frame["late"]
+    cut = np.array_split(np.arange(N), 3)
+    parts = [PLACES[place](frame[["c", "late", "b", "a"]].iloc[part]) for part in cut]
+    expected = model().fit(X[["c", "b", "a"]], y)
+    fitted = model().fit(parts, "late")
+    assert list(fitted.feature_names_in_) == ["c", "b", "a"]
+    assert np.array_equal(fitted.coef_, expected.coef_)
+    labels = expected.predict(X[["c", "b", "a"]])
+    assert np.array_equal(fitted.predict(pa.table(dict(X))), labels)
+    assert np.array_equal(fitted.predict([dask.delayed(X)])[0].compute(), labels)
+    with pytest.raises(ValueError, match="must be in the same order"):
+        fitted.predict(X)
+
+
+def test_every_estimator_remembers_the_names_of_partitions():
+    numbers = people()[["c", "b", "a"]]
+    parts = [dask.delayed(numbers), dask.delayed(numbers)]
+    ones = dask.delayed(people().round()[["c", "late", "b", "a"]])
+    declared = {"domain": (0, 1), "random_state": 0}
+    for fitted in (
+        KMeans(2, 1.0, 1e-6, **declared).fit(parts),
+        KMedian(2, 1.0, metric="l2", **declared).fit(parts),
+        KMedian(1, 1.0, **declared, facilities=np.eye(3), clip=(0, 2)).fit(parts),
+        BernoulliNB(1.0, classes=[0, 1], random_state=0).fit([ones], "late"),
+        SelectFeatures(1.0, k=2, classes=[0, 1], random_state=0).fit([ones], "late"),
+    ):
+        assert list(fitted.feature_names_in_) == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize("first", [True, False])
