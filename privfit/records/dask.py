@@ -479,11 +479,17 @@ class _Workers(Sums[R]):
         )
 
     def _in_first_order(self, cards: dict[int, _Card]) -> dict[int, _Card]:
-        """The cards of partitions with the columns of the first; others are packed again."""
+        """The cards of partitions with the columns of the first; others are packed again.
+
+        The first may have no records: the order, which is released, must not tell whether it has.
+        """
         filled = [i for i, card in sorted(cards.items()) if card.n_records or card.refusal]
         if not filled:
             return cards
-        self._order = cards[filled[0]].names
+        wanted = Counter(cards[filled[0]].names)
+        self._order = next(
+            card.names for _, card in sorted(cards.items()) if Counter(card.names) == wanted
+        )
         other = {i for i in filled if self._order and cards[i].names != self._order}
         return {i: card for i, card in cards.items() if i not in other}
 

@@ -132,6 +132,17 @@ def test_every_estimator_remembers_the_names_of_partitions():
         assert list(fitted.feature_names_in_) == ["c", "b", "a"]
 
 
+@pytest.mark.parametrize("size", [0, 1])
+def test_the_order_of_columns_does_not_tell_whether_a_partition_has_records(size):
+    frame = people()
+    parts = [frame[["c", "late", "b", "a"]].iloc[:size], frame.iloc[size:]]
+    fitted = model().fit([dask.delayed(part) for part in parts], "late")
+    assert list(fitted.feature_names_in_) == ["c", "b", "a"]
+    odd = [pd.DataFrame({"d": []}), frame]  # none of its columns is read
+    fitted = model().fit([dask.delayed(part) for part in odd], "late")
+    assert list(fitted.feature_names_in_) == ["a", "b", "c"]
+
+
 @pytest.mark.parametrize("first", [True, False])
 def test_a_partition_without_records_may_be_of_any_kind(first):
     columns = {name: column.to_numpy() for name, column in people().items()}
