@@ -120,12 +120,12 @@ class Checkpoint:
         try:
             run = str(self._journal.step("run", what, secrets.token_hex(8)))
             self._guard = None if ledger is None else _Guard(self._journal, ledger, run)
+            self.ledger: Ledger = _Ledger(self._journal, budget, run, ledger)
+            self.coins: BitSource = _Coins(self._journal, random_state)
         except BaseException:
             self._journal.close()
             raise
         self.run = run
-        self.ledger: Ledger = _Ledger(self._journal, budget, run, ledger)
-        self.coins: BitSource = _Coins(self._journal, random_state)
 
     def __enter__(self) -> Checkpoint:
         return self

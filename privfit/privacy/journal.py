@@ -38,18 +38,26 @@ class Journal:
         self._path = os.fspath(path)
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0)
         self._file: int | None = os.open(self._path, flags, 0o600)
-        self._lock_file(self._file)
-        with open(self._path, "rb") as file:
-            whole = file.read()
-        lines = whole[: whole.rfind(b"\n") + 1]  # a line that a crash cut short was never told
         self.sums = [""]  # over the first lines, from none of them on
         self._steps: list[dict[str, Any]] = []
-        self._read(whole, lines)
-        os.ftruncate(self._file, len(lines))  # only now: another file is left as it is
-        os.lseek(self._file, 0, os.SEEK_END)
         self._next, self._process = 0, os.getpid()
         self.drawing = False
         self.before_draw: Callable[[Line], None] | None = None
+        try:
+            self._take(self._file)
+        except BaseException:  # whoever keeps the error keeps this object, but not the lock
+            self.close()
+            raise
+
+    def _take(self, file: int) -> None:
+        """Lock the file, and read it or refuse it."""
+        self._lock_file(file)
+        with open(self._path, "rb") as reader:
+            whole = reader.read()
+        lines = whole[: whole.rfind(b"\n") + 1]  # a line that a crash cut short was never told
+        self._read(whole, lines)
+        os.ftruncate(file, len(lines))  # only now: another file is left as it is
+        os.lseek(file, 0, os.SEEK_END)
 
     def _read(self, whole: bytes, lines: bytes) -> None:
         """Take the steps of all complete lines, or refuse the file."""

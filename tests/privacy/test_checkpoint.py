@@ -229,6 +229,10 @@ def earlier(path: Path) -> None:
     Checkpoint(path, 1.0)
 
 
+def no_source(path: Path) -> None:
+    Checkpoint(path, 1.0, random_state="dice")
+
+
 def forked(path: Path) -> None:
     journal = Checkpoint(path, 1.0)
     journal._journal._process += 1  # as if this were a child; test_forks.py makes real ones
@@ -254,6 +258,20 @@ REFUSALS = [
 def test_what_is_refused_names_the_remedy(call, message, tmp_path):
     with pytest.raises(ValueError, match=message):
         call(tmp_path / "journal")
+
+
+@pytest.mark.parametrize("call", [not_a_journal, changed, earlier, other_budget, no_source])
+def test_a_refused_journal_is_free_while_its_error_is_kept(call, tmp_path):
+    """As at a prompt: the traceback of the last error holds everything that it went through."""
+    path = tmp_path / "journal"
+    Checkpoint(path, 1.0)
+    good = path.read_bytes()
+    with pytest.raises((ValueError, TypeError)) as kept:
+        call(path)
+    path.write_bytes(good)
+    with Checkpoint(path, 1.0) as journal:
+        assert journal.run in good.decode()
+    assert kept.value.__traceback__ is not None
 
 
 def test_every_raise_is_reached_by_a_case_above(tmp_path):
