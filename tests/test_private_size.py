@@ -19,25 +19,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from makers.short_methods import ANYWHERE, KMEANS, KMEDIAN, LINEAR, SEARCHES
 
 from privfit import (
-    DPSGA,
-    EEM,
-    Additive,
     BernoulliNB,
     Box,
     Categorical,
     CentersObjective,
     Checkpoint,
-    Coreset,
-    Evidence,
     FacilityObjective,
-    FrankWolfe,
-    Functional,
-    Gradient,
-    Greedy,
-    Gupt,
-    Hybrid,
     KMeans,
     KMedian,
     Ledger,
@@ -46,25 +36,14 @@ from privfit import (
     Lloyd,
     Local,
     LogisticRegression,
-    Majority,
     Numeric,
-    ObjectivePerturbation,
-    OutputPerturbation,
-    PermutedSGD,
-    PrivateSVM,
-    PrivGene,
     Reals,
     RecordObjective,
     Release,
     Schema,
     SelectFeatures,
-    SelectRefine,
     SparseVector,
     Stream,
-    Subsample,
-    Swaps,
-    Synopsis,
-    UniformGrid,
     accuracy_score,
     confusion_matrix,
     roc_auc_score,
@@ -73,11 +52,6 @@ from privfit import (
     sweep,
 )
 from privfit.clustering import (
-    CellMedians,
-    Mean,
-    Medians,
-    OverSeeded,
-    Tree,
     kmeans,
     kmedian,
     medians,
@@ -99,60 +73,6 @@ Y = (X[:, 0] + 0.3 * GENERATOR.normal(size=N) > 0).astype(int)
 ONES = X > 0.5
 PLACES = GENERATOR.uniform(-1, 1, (6, 2))
 SCORE = (X[:, 0] + 1) / 2
-
-FEW = {"generations": 2, "population": 8, "survivors": 2}
-SEARCHES: dict[str, Any] = {
-    "eem": EEM(generations=2, population=8),
-    "privgene": PrivGene(**FEW),
-    "dpsga": DPSGA(**FEW),
-}
-LINEAR: dict[str, Any] = {
-    **SEARCHES,
-    "local": Local(generations=3),
-    "subsample": Subsample(candidates=30),
-    "gradient": Gradient(steps=3),
-    "additive": Additive(steps=3),
-    "select_refine": SelectRefine(
-        select=Local(generations=2), refine=Gradient(steps=2, whiten=True, average=0.0)
-    ),
-    "frank_wolfe": FrankWolfe(steps=3),
-    "sgd": PermutedSGD(passes=1),
-    "output": OutputPerturbation(),
-    "objective": ObjectivePerturbation(),
-    "functional": Functional(),
-    "evidence": Evidence(),
-    "gupt": Gupt(blocks=4),
-    "majority": Majority(),
-    "privatesvm": PrivateSVM(),
-}
-KMEANS: dict[str, Any] = {
-    **SEARCHES,
-    "local": Local(generations=2),
-    "lloyd": Lloyd(steps=2),
-    "grid": UniformGrid(cells=16, restarts=1),
-    "tree": Tree(restarts=1),
-    "hybrid": Hybrid(tree=Tree(restarts=1), lloyd=Lloyd(steps=1, residual=True)),
-    "over_seeded": OverSeeded(tree=Tree(restarts=1), steps=1),
-    "mean": Mean(steps=2),
-    "gupt": Gupt(blocks=4),
-}
-KMEDIAN: dict[str, Any] = {
-    **SEARCHES,
-    "synopsis": Synopsis(depth=6),
-    "greedy": Greedy(),
-    "swaps": Swaps(steps=2),
-    "local": Local(generations=2),
-    "coreset": Coreset(radii=2),
-    "subsample": Subsample(candidates=10),
-}
-
-
-ANYWHERE: dict[str, Any] = {
-    "medians": Medians(tree=Tree(restarts=1), steps=1),
-    "cell_medians": CellMedians(restarts=1),
-    "hybrid": KMEANS["hybrid"],
-    "mean": KMEANS["mean"],
-}
 
 
 def test_no_method_is_forgotten():
@@ -360,7 +280,7 @@ def test_searches_and_aggregates_do_not_show_it(told):
     objective = RecordObjective(X[:, 0], nearness, -2, 0)
     told.run(lambda: repr(objective))
     public = told.public()
-    told.run(lambda: search(objective, Reals(-1, 1, 1), 1.0, 1e-6, DPSGA(**FEW), **public))
+    told.run(lambda: search(objective, Reals(-1, 1, 1), 1.0, 1e-6, SEARCHES["dpsga"], **public))
     told.run(lambda: aggregate(X[:, 0], np.mean, (-1, 1), 1.0, blocks=20, **public))
 
 
@@ -490,7 +410,7 @@ def test_functions_of_ones_own_are_refused_without_it(told):
     """Also those that hold on to all records, and so have a shape that tells."""
     public = told.public(n_public=PUBLIC)
     fixed = np.zeros((N, 4))
-    few = DPSGA(**FEW)
+    few = SEARCHES["dpsga"]
     for score in (lambda x, P: fixed, lambda x, P: x, lambda x, P: {}[N]):
         for records in (X[:, 0], Stream(X[:, :1])):
             own = RecordObjective(records, score, 0, 1)

@@ -41,6 +41,7 @@ from privfit.privacy.released import ReleasedFloat
 from privfit.records import is_partitioned
 from privfit.records.places import of_a_fit
 from privfit.runs.door import before, realised, settings_of
+from privfit.runs.heartbeats import heard
 from privfit.runs.listeners import bar
 from privfit.runs.paths import Generation, Path
 from privfit.runs.payment import Account, Terms
@@ -122,6 +123,7 @@ class KMeans(Clusterer):
     callback : callable (Generation) -> object or None, default=None
         Called after each step, with released values only. If it returns True, the fit ends
         there, with what was released so far; the budget stays charged in full.
+        Its method `alive`, if it has one, is called about every second while the fit lasts.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -203,6 +205,7 @@ class KMeans(Clusterer):
         self.callback = callback
         self.verbose = verbose
 
+    @heard
     @blas.calm
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMeans:
         """Fit to private records.

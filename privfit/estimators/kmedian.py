@@ -23,6 +23,7 @@ from privfit.privacy.ledger import Ledger
 from privfit.privacy.released import ReleasedFloat
 from privfit.records import is_partitioned
 from privfit.runs.door import settings_of
+from privfit.runs.heartbeats import heard
 from privfit.runs.paths import Generation
 from privfit.runs.payment import Terms
 from privfit.runs.spaces import Subsets
@@ -84,6 +85,7 @@ class KMedian(Clusterer):
     callback : callable (Generation) -> object or None, default=None
         Called after each generation, with released values only. If it returns True, the fit ends
         there, with what was released so far; the budget stays charged in full.
+        Its method `alive`, if it has one, is called about every second while the fit lasts.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -163,6 +165,7 @@ class KMedian(Clusterer):
         self.callback = callback
         self.verbose = verbose
 
+    @heard
     @blas.calm
     def fit(self, X: Any, y: Any = None, **refused: Any) -> KMedian:
         """Choose facilities for private records.

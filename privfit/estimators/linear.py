@@ -51,6 +51,7 @@ from privfit.records import is_partitioned
 from privfit.records.answers import Form
 from privfit.records.places import of_a_fit
 from privfit.runs.door import settings_of
+from privfit.runs.heartbeats import heard
 from privfit.runs.noise import Spread
 from privfit.runs.paths import Generation, Paths
 from privfit.runs.payment import Terms
@@ -102,6 +103,7 @@ class _LinearClassifier(ExactAccuracy, PrivateEstimator):
         self.callback = callback
         self.verbose = verbose
 
+    @heard
     @blas.calm
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
         """Fit to private records and their labels.
@@ -583,6 +585,7 @@ class LogisticRegression(_LinearClassifier):
     callback : callable (Generation) -> object or None, default=None
         Called after each generation, with released values only. If it returns True, the fit of this
         class ends there, with what was released so far; the budget stays charged in full.
+        Its method `alive`, if it has one, is called about every second while the fit lasts.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -745,6 +748,7 @@ class LinearSVC(_LinearClassifier):
     callback : callable (Generation) -> object or None, default=None
         Called after each generation, with released values only. If it returns True, the fit of this
         class ends there, with what was released so far; the budget stays charged in full.
+        Its method `alive`, if it has one, is called about every second while the fit lasts.
     verbose : int, default=0
         1 shows a progress bar.
 
