@@ -91,20 +91,23 @@ def give_back() -> None:
         trim(0)
 
 
-def check_room(limit: int | None, held: int, left: int) -> None:
+def check_room(limit: int | None, held: int, left: int, later: int = 0) -> None:
     """Refuse a limit that is too low for a block, beside what is held and what is left to a model.
 
-    What is held is measured before records are read, so that nothing here depends on them.
+    What is held is measured before records are read, so that nothing here depends on them. The
+    limit that is proposed has room for what may be asked for later as well.
     """
-    taken = held + left
-    if limit is None or limit - taken >= LEAST_ROOM:
+    if limit is None or limit - held - left >= LEAST_ROOM:
         return
-    least = math.ceil((taken + LEAST_ROOM) / ROUNDED) * ROUNDED // 10**6
-    model = f", and for a model of up to {left // 10**6} MB" if left > ROUNDED else ""
-    remedy = ", or declare more of its columns" if left > ROUNDED else ""
+    most = left + later
+    least, sure = (math.ceil((held + asked + LEAST_ROOM) / ROUNDED) * ROUNDED // 10**6
+                   for asked in (left, most))  # fmt: skip
+    model = f", and for a model of up to {most // 10**6} MB" if most > ROUNDED else ""
+    remedy = ", or declare more of its columns" if most > ROUNDED else ""
+    less = f" ('{least}MB' may do: that depends on the number of records)" if least < sure else ""
     raise DeclarationError(
         f"memory_limit ({limit} bytes) must leave room to read and pack a block{model}, "
-        f"beside what the process holds; pass memory_limit='{least}MB' or more{remedy}"
+        f"beside what the process holds; pass memory_limit='{sure}MB' or more{less}{remedy}"
     )
 
 
@@ -153,7 +156,7 @@ class Room:
         self._limit = taken + USUAL_ROOM if limit is None else limit
         free = self._limit - taken
         if not again:
-            check_room(limit, self.held, left)
+            check_room(limit, self.held, left, later)
         free = max(free, LEAST_ROOM)
         kept = max(0, free - LEAST_ROOM - (0 if limit is None else later))
         self._left = int(kept * (STAYING if staying is None else staying))

@@ -323,6 +323,43 @@ def test_a_limit_that_is_too_low_for_so_many_records_is_refused_before_the_charg
     assert ledger.spent.epsilon == 20
 
 
+WORDS = [f"word {i}" for i in range(50)]
+DOMAINS = {
+    "blank numbers": Schema({f"x{i}": Numeric(bins="auto") for i in range(30)}),
+    "numbers": Schema({f"x{i}": Numeric(-1, 1) for i in range(30)}),
+    "words": Schema({**{f"x{i}": Numeric(-1, 1) for i in range(8)}, "x8": Categorical(WORDS)}),
+    "box": Box(-1, 1, 1500),
+}
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 20.0])
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_limit_that_a_refusal_proposes_is_not_refused(name, epsilon, monkeypatch, tmp_path):
+    """Also where the number of records, which is not known at first, decides what models take."""
+    monkeypatch.setattr(memory, "resident", lambda: 200 * 10**6)
+    domain, rng, told = DOMAINS[name], np.random.default_rng(0), []
+    X, y = rng.uniform(-1, 1, (3000, domain.n_columns)), np.arange(3000) % 2
+    source, labels = X, y
+    if name == "words":
+        source, labels = tmp_path / "table.csv", "late"
+        cells = [*X.T[:8], rng.choice(WORDS, 3000), y]
+        rows = [",".join(map(str, row)) for row in zip(*cells, strict=True)]
+        source.write_text("\n".join([",".join([*domain.column_names, "late"]), *rows]) + "\n")
+    ledger = Ledger(epsilon, 1e-6)
+    model = LogisticRegression(epsilon, 1e-6, domain=domain, classes=[0, 1], ledger=ledger)
+    with pytest.raises(ValueError, match="must leave room to read") as refused:
+        model.fit(Stream(source, memory_limit="64MB", progress=told.append), labels)
+    assert told == []
+    proposed = re.search(
+        r"pass memory_limit='(\d+MB)' or more \('\d+MB' may do: that depends on the number of "
+        r"records\)",
+        str(refused.value),
+    )
+    assert proposed is not None
+    model.fit(Stream(source, memory_limit=proposed[1]), labels)
+    assert ledger.spent.epsilon == epsilon
+
+
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize(("columns", "solver"), [(30, "additive"), (2, "auto"), (2, "gradient")])
 def test_memory_that_records_take_decides_no_refusal(monkeypatch, adjacency, columns, solver):
