@@ -361,6 +361,9 @@ def _coded(
         return _Coded(name, before(settings), settings, None, read, found.terms)
     followed = settings.following(found.recipe)
     purchase = _in_room(found.purchase, followed)
+    if purchase is not None:
+        purchase = purchase.beside(followed, found.terms.budget)
+        purchase.check(name, followed)
     read = read.leaving(most_room(found.schema, followed, found.recipe, terms, models))
     read.check_room()
     return _Coded(

@@ -49,9 +49,12 @@ class Purchase:
         terms.refuse_infinity()
         sums, budget = BlankRows.sums(X, schema, n_threads), terms.budget
         plan = BlankPlan.within(schema, budget, terms.neighbours, terms.size(sums))
-        encloses = bool(budget.delta) and not settings.is_gaussian
-        rest = plan.enclosed(budget) if encloses else plan.rest(budget)
-        return cls(schema, sums, plan, rest, encloses)
+        return cls(schema, sums, plan, *_rest(plan, budget, settings))
+
+    def beside(self, settings: Settings, budget: Budget) -> Purchase:
+        """The same, beside a solver that was chosen later; `budget` is that of the whole fit."""
+        rest, is_enclosed = _rest(self.plan, budget, settings)
+        return replace(self, rest=rest, is_enclosed=is_enclosed)
 
     @property
     def stand_in(self) -> Any:
@@ -100,6 +103,12 @@ class Purchase:
             said["rest"] = {"epsilon": self.rest.epsilon, "delta": self.rest.delta,
                             "events": [plain(event) for event in paid.grant.enclosed]}  # fmt: skip
         return said
+
+
+def _rest(plan: BlankPlan, budget: Budget, settings: Settings) -> tuple[Budget, bool]:
+    """What a plan leaves to a solver, and whether that is a part of its own."""
+    encloses = bool(budget.delta) and not settings.is_gaussian
+    return plan.enclosed(budget) if encloses else plan.rest(budget), encloses
 
 
 class _Rest(Paid):

@@ -13,6 +13,7 @@ from makers.cases import ADJACENCIES
 from scipy.special import logit
 
 from privfit import (
+    Budget,
     Categorical,
     Coding,
     DeclarationError,
@@ -180,6 +181,22 @@ def test_a_delta_is_left_unused():
     assert {event.kind for event in found.release_.events} == {"pure"}
 
 
+@both
+@pytest.mark.parametrize("coding", ["auto", Coding(), Coding(cuts=2), Coding(family="log"),
+                                    Coding(family="quantile")], ids=str)  # fmt: skip
+@pytest.mark.parametrize("names", [None, "bought"])
+def test_what_is_bought_with_a_delta_leaves_enough_for_the_counts(names, coding, adjacency):
+    ledger = Ledger(2.0, 1e-5)
+    schema = Schema({"x": Numeric(), "y": Numeric(-1, 9), "z": Categorical(names=names)})
+    found = model(
+        domain=schema, delta=1e-6, coding=coding, adjacency=adjacency, ledger=ledger
+    ).fit(*people(1000))  # fmt: skip
+    assert found.release_.settings["solver"] == "evidence"
+    assert found.release_.verify()
+    assert np.isfinite([*found.coef_[0], *found.intercept_]).all()
+    assert ledger.spent == Budget(1.0, 1e-6)
+
+
 def test_several_classes_share_the_budget():
     table, _ = people(1000)
     found = model(classes=[0, 1, 2]).fit(table, np.arange(1000) % 3)
@@ -307,6 +324,9 @@ def test_what_cannot_be_counted_is_refused_before_the_charge():
         model(domain=(-1, 1), **more).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(DeclarationError, match=r"n_public must be given .* public estimate"):
         model(adjacency="add_remove", n_public=None, **more).fit(table, y)
+    named = Schema({"z": Categorical(names="bought")})
+    with pytest.raises(DeclarationError, match=r"\('evidence'\) must draw Gaussian noise alone"):
+        model(1e-9, named, delta=1e-6, **more).fit(table, y)
     assert ledger.remaining.epsilon == 1.0
     with pytest.raises(DeclarationError, match=r"epsilon .* too small for counts.*'majority'"):
         model(1e-7).fit(table, y)
