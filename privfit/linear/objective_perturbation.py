@@ -190,8 +190,8 @@ class ObjectivePerturbation(Perturbation):
         if self.functions is not None and isinstance(objective, LinearObjective):
             if task.budget.delta:
                 raise DeclarationError(
-                    f"delta ({task.budget.delta!r}) must be 0 for objective perturbation with "
-                    "functions; pass delta=0.0, or solver='additive'"
+                    "delta must be 0 for objective perturbation with functions; pass delta=0.0, or "
+                    "solver='additive'"
                 )
             if not objective.fit_intercept:
                 raise DeclarationError(
