@@ -93,6 +93,7 @@ STAND_IN = 32  # buckets of a column before they are bought
 SHARES = 10_000  # to which parts of all records are rounded down
 DIGITS = 5  # of a number that many records may share; one at random has eight or nine
 INSIDE_MASS = 0.1  # part of a segment's mass that is assumed inside the key that cuts it
+FARTHEST = 2.0**127  # end of a range: beyond, the last steps of float32 are not finite
 RANK_DIGITS = 6  # a bin is assumed to have a ten-thousandth at least
 STEPS = 700  # sizes of a plan from one power of two to the next
 SMALLEST = -40 * STEPS
@@ -430,7 +431,7 @@ def _by_value(names: list[str]) -> list[str]:
 
 def _wide_enough(first: int, last: int) -> tuple[float, float]:
     """The numbers at two places; around 0, or around both, where they are no range."""
-    low, high = number_at(np.array([first, last])).tolist()
+    low, high = np.clip(number_at(np.array([first, last])), -FARTHEST, FARTHEST).tolist()
     try:
         Numeric(low, high)
     except DeclarationError:

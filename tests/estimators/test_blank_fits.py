@@ -104,6 +104,16 @@ def test_descents_share_a_budget_with_blanks(solver):
     assert model(solver=solver, domain=MIXED).fit(X, y).release_.verify()
 
 
+@pytest.mark.parametrize("kind", [LogisticRegression, LinearSVC])
+def test_a_range_with_infinite_ends_is_bought_and_fitted(kind):
+    X, y = people()
+    X["gain"] = np.where(np.arange(N) < N // 10, math.inf, X["gain"])
+    fitted = model(kind, 10.0, domain=Schema({"gain": Numeric(), "age": Numeric()})).fit(X, y)
+    assert fitted.domain_.columns["gain"].high == 2.0**127
+    assert fitted.release_.verify()
+    assert np.isfinite(fitted.decision_function(X)).all()
+
+
 OTHERS = (
     Local(generations=5), EEM(generations=4, population=20), FrankWolfe(steps=4),
     PrivGene(generations=2, population=20), DPSGA(generations=2, population=20),

@@ -139,6 +139,25 @@ def test_a_range_of_nothing_but_zeros_is_still_a_range():
     assert column.low < column.high
 
 
+HUGE = [
+    np.where(np.arange(N) < N // 10, math.inf, 5.0), np.where(np.arange(N) % 2, 1e300, -1e300),
+    np.full(N, -math.inf), np.full(N, 3e38), np.where(np.arange(N) < N // 10, math.inf, 2e38),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("x", HUGE, ids=lambda x: f"{x.min():g} to {x.max():g}")
+@pytest.mark.parametrize("blank", [Numeric(), Numeric(bins=7)], ids=["range", "bins"])
+def test_infinite_and_huge_numbers_are_ends_of_a_range(blank, x):
+    ledger = Ledger(20.0)
+    schema = learn_schema(
+        {"x": x}, 20.0, columns={"x": blank}, ledger=ledger, random_state=1
+    )  # fmt: skip
+    column = schema.columns["x"]
+    assert -(2.0**127) <= column.low < column.high <= 2.0**127
+    assert ledger.spent == Budget(20.0)
+    assert np.isfinite(schema.encode({"x": [None, math.inf, -1e300, 0.0]}).toarray()).all()
+
+
 # -------------------------------------------------------------------------------------- categories
 
 
