@@ -27,9 +27,10 @@ less their mean. With H = p (1 - p) T, D is about H w plus errors of variance
 
 of noise and of sampling. Weights are expected to be normal around 0, with variance SPREAD K, where
 K is exp(-abs(i - j) / ALIKE) for two cells of a number, and the identity for categories and missing
-values. Their mean given D is SPREAD K H (SPREAD H K H + V)^-1 D. They are centred over records, and
-multiplied by DAMPED: columns repeat each other, which naive Bayes does not know. A calibration
-(`calibration`) finds out by how much.
+values. Their mean given D is (K^-1 / SPREAD + H V^-1 H)^-1 H V^-1 D. The inverse of K is known, and
+is 0 but for neighbouring cells, so that time and memory grow with the number of levels, and not
+with its square. Weights are centred over records, and multiplied by DAMPED: columns repeat each
+other, which naive Bayes does not know. A calibration (`calibration`) finds out by how much.
 
 **Intercept.** Scores of records are taken to be normal, with a variance that is the sum of those of
 the columns, divided by DAMPED. The intercept is where their mean probability is p.
@@ -48,14 +49,13 @@ import scipy  # its submodules load when first used
 from privfit.base.errors import DeclarationError
 from privfit.base.rounding import BELOW
 from privfit.base.typing import Floats
-from privfit.domains import Domain, Schema
+from privfit.domains import Domain
 from privfit.domains.columns import Column
 from privfit.linear.calibration import Facts, Prior
 from privfit.linear.levels import log_odds
 from privfit.linear.recipe import LEAST_EPSILON, Recipe
 from privfit.linear.uncertainty import NODES, SHARES
 from privfit.objectives import LinearObjective
-from privfit.objectives.features import room_for_levels
 from privfit.privacy.accounting import Event, calibrate
 from privfit.privacy.mechanisms import DiscreteLaplace
 from privfit.runs.paths import Path
@@ -77,7 +77,6 @@ SLOPE_ERROR, INTERCEPT_ERROR = 0.8, 0.25  # before it
 TELLING = 200.0  # n epsilon / changes from which a calibration has its say
 HALVINGS = 50  # in which an intercept is found
 ROUNDED = 20  # bits of a weight: libraries of linear algebra differ in the last ones
-CELLS = 256  # no number has more, if a coding cuts it
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +106,6 @@ class Evidence(Settings):
     [False, True]
     """
 
-    functions: ClassVar[int] = 1  # of a number; what its matrices need is never more
     calibration_share: ClassVar[float] = SHARE
 
     def score_prior(self, facts: Facts) -> Prior:
@@ -142,36 +140,6 @@ class Evidence(Settings):
             The settings to use.
         """
         return self
-
-    def room(self, schema: Schema) -> int:
-        """How many levels of blank categories a model has room for.
-
-        Parameters
-        ----------
-        schema : Schema
-            The columns.
-
-        Returns
-        -------
-        int
-            The number of levels.
-        """
-        return room_for_levels(schema.columns, self.most_of(schema.columns))
-
-    def most_of(self, columns: Mapping[str, Column]) -> int:
-        """The most levels of a number that a coding cuts.
-
-        Parameters
-        ----------
-        columns : dict of str to Column
-            The columns.
-
-        Returns
-        -------
-        int
-            The number of levels.
-        """
-        return CELLS
 
     def check(self, task: Task[Objective, Space]) -> None:
         """Refuse what a run would refuse; nothing is drawn.
@@ -274,9 +242,9 @@ def _weights(
     for column, levels in _groups(columns):
         totals = _nearest(both[levels], size)
         curvature, rest = h * totals, above[levels] - above[levels].mean()
-        prior = SPREAD * _alike(column)
-        seen = curvature[:, None] * prior * curvature + np.diag(noise + h * totals)
-        found = prior @ (curvature * np.linalg.solve(seen, rest))
+        told = curvature / (noise + h * totals)
+        diagonal, beside = _precision(column)
+        found = _solved(diagonal / SPREAD + told * curvature, beside / SPREAD, told * rest)
         centred = DAMPED * (found - totals @ found / size)
         yield centred, float(totals @ np.square(centred)) / size
 
@@ -293,14 +261,35 @@ def _intercept(odds: float, variance: float) -> float:
     return (low + high) / 2
 
 
-def _alike(column: Any) -> Floats:
-    """(levels, levels): how much the weights of two levels are expected to be the same."""
-    found = np.eye(column.width)
+def _precision(column: Any) -> tuple[Floats, Floats]:
+    """The inverse of K: its diagonal (levels,), and what is beside it (levels - 1,).
+
+    Cells of a number are a chain: the next is r times the one before, and a part of its own.
+    """
+    is_next = np.zeros(column.width - 1, dtype=np.bool_)
     if column.holds_numbers:
-        places = np.arange(column.width - column.missing)
-        apart = np.abs(places[:, None] - places)
-        found[: len(places), : len(places)] = np.exp(-apart / ALIKE)
-    return found
+        is_next[: column.width - column.missing - 1] = True
+    r = math.exp(-1 / ALIKE)
+    own = 1 / (1 - r**2)
+    diagonal = np.append(1.0, np.where(is_next, own, 1.0))
+    diagonal[:-1] += np.where(is_next, r**2 * own, 0.0)
+    return diagonal, np.where(is_next, -r * own, 0.0)
+
+
+def _solved(diagonal: Floats, beside: Floats, right: Floats) -> Floats:
+    """The solution of equations whose matrix has this diagonal, and `beside` on either side.
+
+    It is positive definite. One loop forth and one back: a column of one level is no special case.
+    """
+    pivots, found, off = diagonal.tolist(), right.tolist(), beside.tolist()
+    for i, one in enumerate(off):
+        ratio = one / pivots[i]
+        pivots[i + 1] -= ratio * one
+        found[i + 1] -= ratio * found[i]
+    found[-1] /= pivots[-1]
+    for i in range(len(off) - 1, -1, -1):
+        found[i] = (found[i] - off[i] * found[i + 1]) / pivots[i]
+    return np.array(found)
 
 
 def _nearest(counts: Floats, total: int) -> Floats:

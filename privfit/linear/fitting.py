@@ -386,9 +386,9 @@ def _bought(
 def _in_room(purchase: Any, settings: Settings) -> Any:
     """The purchase, of no more categories than an additive model has room for: public numbers.
 
-    What was bought is paid for, and must not be refused afterwards.
+    What was bought is paid for, and must not be refused afterwards. Counts have room for any.
     """
-    if purchase is None or not is_coded(settings):
+    if purchase is None or not is_coded(settings) or isinstance(settings, Evidence):
         return purchase
     coder: Any = settings
     room = coder.room(purchase.schema)

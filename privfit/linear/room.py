@@ -27,6 +27,7 @@ from privfit.domains.scales import CUTS, MOST_DIMENSIONS
 from privfit.linear.additive import KEPT_NUMBERS
 from privfit.linear.coding import Coding, coded, ruled
 from privfit.linear.descent import WIDEST_WHITENED, Gradient
+from privfit.linear.evidence import Evidence
 from privfit.linear.recipe import Recipe
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives.clipping import OF_THREAD
@@ -127,6 +128,10 @@ def most_room(schema: Schema, settings: Any, recipe: Recipe, terms: Terms, model
     int
         An upper bound.
     """
+    if isinstance(settings, Evidence):  # a few numbers of each level
+        levels = sum(_levels_of(one, recipe) if one.holds_numbers else _of_category(one)
+                     for one in schema.columns.values())  # fmt: skip
+        return models * _kept(levels, settings, 0, terms)
     coordinates, levels = most_shape(schema, settings, recipe)
     kept = _kept(levels, settings, KEPT_NUMBERS, terms)
     return most_bytes(coordinates, levels) + models * kept
@@ -157,7 +162,7 @@ def most_shape(schema: Schema, settings: Any, recipe: Recipe) -> tuple[int, int]
     ----------
     schema : Schema
         The coded columns, of which some are to be bought.
-    settings : Additive, Evidence or ObjectivePerturbation
+    settings : Additive or ObjectivePerturbation
         The solver, which follows the recipe.
     recipe : Recipe
         The public rule.
@@ -179,12 +184,17 @@ def _of_category(column: Column) -> int:
     return BUCKETS + 1 if column.is_blank else column.width
 
 
+def _levels_of(column: Numeric, recipe: Recipe) -> int:
+    """The most levels of a number; one that is bought has one more for missing values."""
+    if not column.is_blank:
+        return column.width
+    of_scale = len(CUTS) if column.scale is not None else 0
+    return _most_bins(column, recipe.depth) + 1 + of_scale
+
+
 def _of_number(column: Numeric, settings: Any, recipe: Recipe) -> tuple[int, int]:
     """The most coordinates and levels of a number: functions of the scale, of bins, and a line."""
-    levels = column.width
-    if column.is_blank:  # one more for missing values
-        of_scale = len(CUTS) if column.scale is not None else 0
-        levels = _most_bins(column, recipe.depth) + 1 + of_scale
+    levels = _levels_of(column, recipe)
     public, learned = _functions(settings, recipe)
     most = 1 if column.is_blank else column.missing
     if column.has_range and getattr(settings, "straight", None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from functools import partial
 from typing import Any
 
@@ -149,6 +150,37 @@ def test_weights_are_those_of_the_twin(adjacency, epsilon):
     assert found.intercept_[0] == pytest.approx(intercept, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    "column",
+    [Numeric(0, 10, bins=[2, 5, 7, 8]), Numeric(0, 10, bins=3, missing=True), Categorical(["a"]),
+     Numeric(0, 10, bins=1), Numeric(0, 10, bins=1, missing=True), Categorical(range(7))],
+    ids=repr,
+)  # fmt: skip
+def test_levels_of_any_column_are_those_of_the_twin(column):
+    rng = np.random.default_rng(0)
+    ordered = column.width - column.missing if column.holds_numbers else 0
+    for variance in (0.01, 8.0, 1e6):
+        counts = rng.normal(20, 10 + variance**0.5, (2, column.width))
+        ((found, spread),) = evidence._weights(counts, variance, {"x": column}, 0.3, 200)
+        expected, part = reference.weights_of_evidence(counts.tolist(), variance, 0.3, 200, ordered)
+        assert found == pytest.approx(expected, abs=1e-9)
+        assert spread == pytest.approx(part, abs=1e-9)
+
+
+@pytest.mark.parametrize("column", [Numeric(0, 10, bins=6000), Categorical(range(6000))],
+                         ids=["number", "category"])  # fmt: skip
+def test_memory_grows_with_the_number_of_levels_and_not_with_its_square(column):
+    x = np.random.default_rng(0).integers(0, 10, 300)
+    tracemalloc.start()
+    try:
+        found = model(domain=Schema({"x": column})).fit({"x": x}, x > 4)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.coef_.shape == (1, 6000)
+    assert peak < 100_000_000 < 8 * 6000**2
+
+
 def test_without_noise_weights_are_damped_log_odds_of_levels(monkeypatch):
     monkeypatch.setattr(evidence, "DiscreteLaplace", Exact)
     table, y = people(200_000)
@@ -195,6 +227,17 @@ def test_what_is_bought_with_a_delta_leaves_enough_for_the_counts(names, coding,
     assert found.release_.verify()
     assert np.isfinite([*found.coef_[0], *found.intercept_]).all()
     assert ledger.spent == Budget(1.0, 1e-6)
+
+
+def test_there_is_room_for_any_number_of_columns():
+    """No products of columns are made, which an additive model has room for at most 4,095 of."""
+    blank = Schema({**{f"x{i}": Numeric() for i in range(25)}, "z": Categorical()})
+    rng = np.random.default_rng(0)
+    table = {f"x{i}": rng.uniform(0, 10, 20_000) for i in range(25)}
+    table["z"] = rng.choice(list("abc"), 20_000)
+    for coding in ("auto", Coding(family="log")):
+        found = model(10.0, blank, coding=coding, n_public=20_000).fit(table, table["z"] == "a")
+        assert found.release_.verify()
 
 
 def test_several_classes_share_the_budget():

@@ -11,6 +11,7 @@ from privfit import (
     Box,
     Categorical,
     Coding,
+    Evidence,
     FrankWolfe,
     Functional,
     Gradient,
@@ -27,6 +28,8 @@ from privfit import (
     open_ledger,
 )
 from privfit.linear import additive, fitting, room
+from privfit.linear.recipe import Recipe
+from privfit.privacy.neighbours import ADD_REMOVE
 from privfit.runs.payment import Terms
 
 KINDS = {
@@ -181,6 +184,24 @@ def test_room_is_left_to_the_matrices_of_each_solver():
     assert matrices(Box(-1, 1, 5000), PrivateSVM(), 0.0, 2) == 0
     assert matrices(schema, FrankWolfe(), 0.0, 2) == 7 * square
     assert matrices(schema, Subsample(candidates=100), 0.0, 1) == 8 * 210 * 1501
+    assert matrices(schema, Evidence(), 0.0, 2) == 0
     blanks = Schema({"a": Categorical(), "b": Categorical(range(2000))})
     whitened, plain = 14 * 8 * 1025**2, 5 * 8 * 3026**2
     assert matrices(blanks, Gradient(), 1e-6, 1) == max(whitened, plain)
+
+
+@pytest.mark.parametrize("kinds", ["many numbers", "mixed"])
+@pytest.mark.parametrize("coding", ["auto", Coding(family="log")], ids=str)
+def test_counts_need_no_room_for_matrices(kinds, coding):
+    """They have a few numbers of each level, and no products of columns."""
+    domain = Schema(KINDS[kinds])
+    recipe = Recipe.pure(2000, 1.0, ADD_REMOVE, len(domain.columns), len(domain.columns))
+    assert room.most_room(domain, Evidence(), recipe, Terms("fit", 1.0, 0.0), 0) == 0
+    X = np.random.default_rng(1).integers(0, 9, (500, len(KINDS[kinds]))).astype(float)
+    made = {
+        "domain": domain, "classes": [0, 1], "coding": coding, "solver": "evidence",
+        "random_state": 0,
+    }  # fmt: skip
+    whole = LogisticRegression(1.0, **made).fit(X, X[:, 0] > 4)
+    parts = LogisticRegression(1.0, **made).fit(Stream(X), X[:, 0] > 4)
+    assert np.array_equal(whole.coef_, parts.coef_)
