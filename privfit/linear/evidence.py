@@ -91,7 +91,8 @@ class Evidence(Settings):
     Notes
     -----
     Released: the noisy difference of the classes, and the noisy counts of each level by class.
-    Cost: two pure releases, which add up to epsilon; delta is not used. Columns are coded first, by
+    Cost: two pure releases, which add up to epsilon; a delta buys names of categories, if there are
+    any to buy, and nothing else. Columns are coded first, by
     ``Coding(family="decades")``.
 
     Examples
@@ -106,6 +107,7 @@ class Evidence(Settings):
     [False, True]
     """
 
+    leaves_delta: ClassVar[bool] = True
     calibration_share: ClassVar[float] = SHARE
 
     def score_prior(self, facts: Facts) -> Prior:

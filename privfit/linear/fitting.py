@@ -41,6 +41,7 @@ from privfit.linear.room import most_room, room_of, solver_room
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
 from privfit.privacy.ledger import Release
+from privfit.records.blanks import Blanks
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.fields import Taken
 from privfit.runs.paths import Path
@@ -177,6 +178,8 @@ class Plan:
         weights, declared = ClassWeights(wanted.class_weight, labelled.classes), labelled.domain
         coding = wanted.coding_of(labelled, terms)
         (name, settings), known = _solver(labelled, terms, wanted, coding)
+        if settings.leaves_delta and not _buys_names(declared):
+            terms = replace(terms, delta=0.0)  # the whole budget is charged all the same
         taken = before(settings)
         if coding is not None:
             found = _coded(labelled, terms, (name, settings), coding, wanted.chooses(labelled))
@@ -369,6 +372,12 @@ def _coded(
     return _Coded(
         name, before(settings), followed, purchase, read.under(found.schema), found.terms
     )  # fmt: skip
+
+
+def _buys_names(domain: Domain) -> bool:
+    """Whether names of categories are bought, which needs a delta."""
+    schema: Any = domain
+    return domain.has_blanks and bool(Blanks.of(schema).named)
 
 
 def _bought(

@@ -217,15 +217,15 @@ class BlankPlan:
             epsilon *= 1 - 2.0**-26
         return Budget(epsilon, delta)
 
-    def enclosed(self, budget: Budget) -> Budget:
+    def enclosed(self, budget: Budget, leaves_delta: bool = False) -> Budget:
         """What this plan leaves of a budget with delta > 0, for draws of any kind.
 
-        They are one (epsilon, delta) release to the plan, with half of the delta that is left, and
-        with the largest epsilon, to one part in 1000, that the accountant sees fit. It is 0 if none
-        is found.
+        They are one (epsilon, delta) release to the plan, with half of the delta that is left, or
+        without any, and with the largest epsilon, to one part in 1000, that the accountant sees
+        fit. It is 0 if none is found.
         """
         spent = sum((event.count * Fraction(event.delta) for event in self.events), Fraction(0))
-        delta = rounded_down((Fraction(budget.delta) - spent) / 2)
+        delta = 0.0 if leaves_delta else rounded_down((Fraction(budget.delta) - spent) / 2)
 
         def fits(epsilon: float) -> bool:
             later = Event("approximate", epsilon, 1, delta)

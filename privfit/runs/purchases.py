@@ -31,8 +31,8 @@ class Purchase:
     - of a solver that draws Gaussian noise alone the sizes may be chosen later (`privacy.grants`):
       what is bought is composed tightly with one Gaussian release, which the fit then divides;
     - another solver plans when it sees the columns that were bought. It gets an (epsilon, delta) of
-      its own, and all that it draws, and the calibration after it, is one release of that size to
-      the plan (`Grant.enclose`).
+      its own, or an epsilon alone if it leaves the delta unused, and all that it draws, and the
+      calibration after it, is one release of that size to the plan (`Grant.enclose`).
     """
 
     schema: Any
@@ -107,8 +107,9 @@ class Purchase:
 
 def _rest(plan: BlankPlan, budget: Budget, settings: Settings) -> tuple[Budget, bool]:
     """What a plan leaves to a solver, and whether that is a part of its own."""
-    encloses = bool(budget.delta) and not settings.is_gaussian
-    return plan.enclosed(budget) if encloses else plan.rest(budget), encloses
+    if not budget.delta or settings.is_gaussian:
+        return plan.rest(budget), False
+    return plan.enclosed(budget, settings.leaves_delta), True
 
 
 class _Rest(Paid):

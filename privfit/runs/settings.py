@@ -172,6 +172,7 @@ class Settings(Parameters):
     centres_columns: ClassVar[bool] = False  # takes them from their middle if there is an intercept
     runs_unpaid: ClassVar[bool] = False  # has a meaning where epsilon is infinite
     is_gaussian: ClassVar[bool] = False  # all its draws are, with delta > 0: sizes may come late
+    leaves_delta: ClassVar[bool] = False  # its draws are pure, and use none
     without_size: ClassVar[str] = ""  # what to pass where the number of records is not public
     takes: ClassVar[type | tuple[type, ...]] = object  # the classes of objectives that it takes
 

@@ -42,6 +42,8 @@ FEW = Schema(
 )  # fmt: skip
 PLAIN = Schema({"x": Numeric(0, 100), "y": Numeric(-1, 9), "z": Categorical(["a", "b", "c"])})
 
+BLANK = Schema({"x": Numeric(), "y": Numeric(-1, 9), "z": Categorical()})
+
 
 def people(n: int, seed: int = 0) -> tuple[dict[str, Any], Any]:
     rng = np.random.default_rng(seed)
@@ -206,11 +208,36 @@ def test_the_budget_is_spent_by_two_releases_and_a_calibration(adjacency):
     )
 
 
-def test_a_delta_is_left_unused():
-    found = LogisticRegression(
-        1.0, 1e-6, domain=FEW, classes=[0, 1], solver="evidence", calibrate=False, random_state=0
-    ).fit(*people(1000))
-    assert {event.kind for event in found.release_.events} == {"pure"}
+@both
+@pytest.mark.parametrize("coding", ["auto", "declared", Coding(family="log")], ids=str)
+def test_a_delta_is_left_unused(coding, adjacency):
+    domain = FEW if coding == "declared" else BLANK
+    ledger = Ledger(1.0, 1e-6)
+    made = {"domain": domain, "coding": coding, "adjacency": adjacency}
+    found = model(delta=1e-6, ledger=ledger, **made).fit(*people(1000))
+    pure = model(**made).fit(*people(1000))
+    assert found.release_.events == pure.release_.events
+    assert found.release_.settings == pure.release_.settings
+    assert np.array_equal(found.coef_, pure.coef_)
+    assert found.intercept_ == pure.intercept_
+    assert ledger.spent == Budget(1.0, 1e-6) == Budget(found.release_.epsilon, found.release_.delta)
+
+
+@both
+def test_names_are_bought_with_a_delta_and_everything_else_without(adjacency):
+    schema = Schema({"x": Numeric(), "z": Categorical(names="bought")})
+    found = model(domain=schema, delta=1e-6, adjacency=adjacency).fit(*people(1000))
+    release = found.release_
+    assert release.verify()
+    assert set(found.domain_.columns["z"].values) <= set("abc")
+    rest = release.settings["blanks"]["rest"]
+    assert rest["delta"] == 0
+    assert rest["epsilon"] > 0.8
+    assert [(one["kind"], one["count"]) for one in rest["events"]] == [("pure", 1)] * 3
+    parts = [one["parameter"] for one in rest["events"]]
+    assert sum(parts) == pytest.approx(rest["epsilon"], rel=1e-3)
+    assert parts[-1] == pytest.approx(0.15 * rest["epsilon"], rel=1e-3)
+    assert release.settings["calibration"]["share"] == 0.15
 
 
 @both
@@ -368,7 +395,7 @@ def test_what_cannot_be_counted_is_refused_before_the_charge():
     with pytest.raises(DeclarationError, match=r"n_public must be given .* public estimate"):
         model(adjacency="add_remove", n_public=None, **more).fit(table, y)
     named = Schema({"z": Categorical(names="bought")})
-    with pytest.raises(DeclarationError, match=r"\('evidence'\) must draw Gaussian noise alone"):
+    with pytest.raises(DeclarationError, match=r"epsilon .* too small for counts.*'majority'"):
         model(1e-9, named, delta=1e-6, **more).fit(table, y)
     assert ledger.remaining.epsilon == 1.0
     with pytest.raises(DeclarationError, match=r"epsilon .* too small for counts.*'majority'"):
