@@ -53,6 +53,7 @@ FACTS: Mapping[str, str] = MappingProxyType({
     "centres_columns": "True or False",
     "runs_unpaid": "True or False",
     "is_gaussian": "True or False",
+    "leaves_delta": "True or False",
     "weighs_loss": "True or False",
     "needs_size": "True or False",
     "without_size": "a text",

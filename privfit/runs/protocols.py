@@ -374,6 +374,8 @@ class Solver(Protocol):
                          run, by default 0: the last survivor
     `is_gaussian`        whether all its draws are Gaussian with delta > 0: it may then share a
                          budget with the blanks of a schema
+    `leaves_delta`       whether all its draws are pure: the fit of a linear model then uses a delta
+                         for names of categories alone, and that of ``run.budget`` is 0
     `rows_held`          ``rows_held(width, n_threads)``: how many rows of one number a weight it
                          holds at a time, which a stream's memory limit leaves to it; by default 0
     `check`              ``check(task)`` refuses what the solver would refuse, before the charge;

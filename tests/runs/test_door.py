@@ -541,6 +541,23 @@ def test_facts_that_are_stated_count():
         search(OWN, BOX, 1.0, solver=Sized(), adjacency="add_remove")
 
 
+def test_a_solver_that_leaves_the_delta_leaves_its_fit_a_pure_budget():
+    class Pure(ES):
+        leaves_delta = True
+
+    fits = [LogisticRegression(1.0, delta, solver=Pure(), **DECLARED).fit(X, Y)
+            for delta in (1e-6, 0.0)]  # fmt: skip
+    assert fits[0].release_.events == fits[1].release_.events
+    assert fits[0].release_.delta == 1e-6
+    assert np.array_equal(fits[0].coef_, fits[1].coef_)
+
+    class Wrong(ES):
+        leaves_delta = 1
+
+    with pytest.raises(TypeError, match=r"leaves_delta \(1\) of solver 'Wrong' must be True or Fa"):
+        LogisticRegression(1.0, solver=Wrong(), **DECLARED).fit(X, Y)
+
+
 def test_settings_that_inherit_from_ours_are_not_ours():
     class Mine(EEM):
         def __call__(self, run: Run[Any, Any]) -> Any:
