@@ -409,7 +409,7 @@ def _span_share(
 ) -> float:
     """What spans of the numbers without a range cost; 0 if none are bought."""
     unknown, changes = numbers - ranged, neighbours.changes
-    if signal >= LEAST_CUT or numbers >= CROWDED or unknown < 1:
+    if not signal or signal >= LEAST_CUT or numbers >= CROWDED or unknown < 1:
         return 0.0
     of_one = math.sqrt(unknown * changes) / (signal * columns * changes)  # error at a share of 1
     if of_one > MOST_SPAN_ERROR * math.sqrt(SPAN_SHARE):
@@ -430,7 +430,7 @@ def _slope_error(signal: float, wide: bool, widest: bool) -> float:
 
 def _level(signal: float, columns: int, epsilon: float) -> float:
     """The part of a pure budget that buys an intercept; all of it if little would be left."""
-    if signal >= LEAST_SHARED:
+    if not signal or signal >= LEAST_SHARED:  # a fit of nothing is refused later
         return 0.0
     share = LEVELLED / (signal * columns)
     return share if share <= LEVELLED_MOST and share * epsilon >= LEAST_EPSILON else 1.0

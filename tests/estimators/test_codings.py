@@ -182,6 +182,21 @@ def test_what_cannot_be_coded_is_refused_before_the_charge(changes, message):
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.parametrize("solver", ["auto", "evidence", "additive"])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize("domain", [BLANK, DECLARED], ids=["blank", "declared"])
+@pytest.mark.parametrize(("n", "epsilon", "message"), [
+    (0, 1.0, "X must have at least one record; pass a non-empty table"),
+    (50, 0.0, r"epsilon \(0(.0)?\) must be (positive|a finite number > 0)"),
+])  # fmt: skip
+def test_no_records_and_no_epsilon_are_refused(n, epsilon, message, domain, delta, solver):
+    X, y = people(n)
+    ledger = Ledger(10.0, 1e-4)
+    with pytest.raises(ValueError, match=message):
+        model(epsilon=epsilon, delta=delta, domain=domain, solver=solver, ledger=ledger).fit(X, y)
+    assert ledger.spent.epsilon == 0
+
+
 def test_one_record_changes_no_kind_of_column():
     X, y = people(300)
     for value in (None, "x", 1e300, -1e300, float("nan")):
