@@ -339,7 +339,7 @@ def _coded(
     terms.refuse_infinity()
     schema: Any = labelled.domain
     models, numbers = len(labelled.heads), sum(one.holds_numbers for one in schema.columns.values())
-    leaves = chooses and (numbers or schema.has_blanks)
+    leaves = chooses and (numbers or schema.has_blanks) and not _buys_names(schema)
     is_pure = partial(auto.leaves_delta, numbers=numbers) if leaves else None
 
     def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any, bool]:

@@ -182,6 +182,21 @@ def test_what_cannot_be_coded_is_refused_before_the_charge(changes, message):
     assert ledger.spent.epsilon == 0
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_names_are_bought_with_their_delta_at_a_low_signal_too(adjacency):
+    named = Schema({**BLANK.columns, "job": Categorical(names="bought")})
+    X, y = people(500)
+    ledger = Ledger(10.0, 1e-4)
+    made = {"adjacency": adjacency, "n_public": 500, "ledger": ledger}
+    fitted = model(epsilon=0.02, domain=named, **made).fit(X, y)
+    assert fitted.release_.settings["solver"] == "additive"
+    assert fitted.release_.verify()
+    assert fitted.domain_.columns["job"].other
+    hashed = model(epsilon=0.02, **made).fit(X, y)  # which needs no delta
+    assert {event.kind for event in hashed.release_.events} == {"pure"}
+    assert (ledger.spent.epsilon, ledger.spent.delta) == (0.04, 2e-6)
+
+
 @pytest.mark.parametrize("solver", ["auto", "evidence", "additive"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("domain", [BLANK, DECLARED], ids=["blank", "declared"])
