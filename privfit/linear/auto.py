@@ -71,7 +71,7 @@ from privfit.searches.privgene import Local
 
 __all__ = [
     "WEIGHS_LOSS", "choose", "choose_additive", "choose_beside_blanks", "choose_declared", "facts",
-    "is_additive", "leaves_delta",
+    "is_additive", "is_cut", "leaves_delta",
 ]  # fmt: skip
 
 LONGEST_STEP, FEWEST_STEPS, FEWEST_PURE_STEPS = 0.4, 12, 4  # of walks over the words of texts
@@ -130,17 +130,17 @@ def is_additive(domain: Domain, terms: Terms, loss: str, intercept: bool) -> boo
     if not columns or loss != "logistic" or not intercept:
         return False
     numbers = sum(column.holds_numbers for column in columns.values())
-    is_cut = all(_is_cut(column) for column in columns.values() if column.holds_numbers)
-    if not terms.delta and is_cut and not domain.has_blanks:  # functions would add noise
+    if not terms.delta and is_cut(domain):  # functions would add noise
         return False
     of_number = max(2 * PUBLIC, most_functions(numbers)) + 1  # and one of missing values
     has_room = most_coordinates(columns, of_number) < WIDEST
     return has_room and not terms.is_infinite
 
 
-def _is_cut(column: Any) -> bool:
-    """Whether a column of numbers has declared bins and nothing else."""
-    return bool(column.bins) and column.scale is None
+def is_cut(domain: Domain) -> bool:
+    """Whether all numbers of a schema have declared bins and nothing else, and nothing is blank."""
+    numbers: list[Any] = [one for one in domain.declared_columns.values() if one.holds_numbers]
+    return not domain.has_blanks and all(one.bins and one.scale is None for one in numbers)
 
 
 def choose_additive(

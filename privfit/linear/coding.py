@@ -172,13 +172,15 @@ def _within(value: Any, least: int, most: int) -> bool:
 class Coded:
     """A coded schema, the recipe of its fit, the purchase of what it leaves blank, and the terms.
 
-    Those are the terms of everything that is drawn: they may leave a delta unused.
+    Those are the terms of everything that is drawn: they may leave a delta unused. `size` is the
+    public number of records.
     """
 
     schema: Schema
     recipe: Recipe
     purchase: Purchase | None
     terms: Terms
+    size: int | None
 
 
 def coded(schema: Schema, coding: Coding, recipe: Recipe) -> Schema:
@@ -293,16 +295,17 @@ def purchase_of(
     unsized = _recipe(schema, None, terms, models)
     widest = coded(schema, coding, replace(unsized, depth=unsized.depth or 1, hashes=0))
     sums = BlankRows.sums(X, widest, n_threads)
-    recipe, terms = ruled(schema, terms.size(sums), terms, models, is_pure)
+    size = terms.size(sums)
+    recipe, terms = ruled(schema, size, terms, models, is_pure)
     recipe = coding.changed(recipe)
     chosen = coded(schema, coding, recipe)
     if not chosen.has_blanks:
-        return Coded(chosen, recipe, None, terms)
+        return Coded(chosen, recipe, None, terms, size)
     plan = BlankPlan.shared(
         chosen, terms.budget, terms.neighbours, recipe.depth, recipe.cut_share or SHARE,
         recipe.category_share, recipe.span_share or SHARE,
     )  # fmt: skip
-    return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)), terms)
+    return Coded(chosen, recipe, Purchase(chosen, sums, plan, plan.rest(terms.budget)), terms, size)
 
 
 def ruled(

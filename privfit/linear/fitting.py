@@ -40,7 +40,7 @@ from privfit.linear.recipe import Recipe
 from privfit.linear.room import most_room, room_of, solver_room
 from privfit.linear.select_refine import SelectRefine
 from privfit.objectives import LinearObjective
-from privfit.privacy.ledger import Release
+from privfit.privacy.ledger import Budget, Release
 from privfit.records.blanks import Blanks
 from privfit.runs.door import before, realised, settings_of
 from privfit.runs.fields import Taken
@@ -342,11 +342,14 @@ def _coded(
     leaves = chooses and (numbers or schema.has_blanks) and not _buys_names(schema)
     is_pure = partial(auto.leaves_delta, numbers=numbers) if leaves else None
 
-    def solver_of(recipe: Recipe, delta: float) -> tuple[str, Any, bool]:
+    def solver_of(recipe: Recipe, delta: float, size: int | None) -> tuple[str, Any, bool]:
         if not chooses:
             return *solver, True
-        plain = None
-        if not schema.has_blanks:
+        plain: Any = None
+        if not delta and auto.is_cut(schema):  # a delta is left, and without one nothing is coded
+            pure, intercept = Budget(terms.epsilon), labelled.fit_intercept
+            plain = auto.choose(size, schema, pure, terms.neighbours, models, intercept)
+        elif not schema.has_blanks:
             plain = auto.choose_declared(recipe, len(schema.columns), numbers, delta)
         chosen = plain or auto.choose_additive(delta, recipe.coarse)
         return *settings_of(chosen, METHODS), plain is None
@@ -356,7 +359,7 @@ def _coded(
         labelled = labelled.leaving(*room)
     read = labelled.read_once()
     found = purchase_of(schema, read.table, terms, coding, labelled.n_threads, models, is_pure)
-    name, settings, codes = solver_of(found.recipe, found.terms.delta)
+    name, settings, codes = solver_of(found.recipe, found.terms.delta, found.size)
     if not codes:
         plain = solver_room(schema, settings, found.terms, models, labelled.n_threads)
         read = read.leaving(plain)

@@ -55,7 +55,7 @@ LISTED, FILED = 40, 120
 def room_of(
     schema: Schema,
     terms: Terms,
-    solver_of: Callable[[Recipe, float], tuple[str, Any, bool]],
+    solver_of: Callable[[Recipe, float, int | None], tuple[str, Any, bool]],
     coding: Coding,
     models: int,
     is_pure: Callable[[Recipe], bool] | None = None,
@@ -69,8 +69,9 @@ def room_of(
         The declared columns, which may have blanks.
     terms : Terms
         The budget, the neighbour relation and the public number of records, if it is declared.
-    solver_of : callable (Recipe, float) -> (str, settings, bool)
-        The solver by the recipe and the delta that is used, and whether its columns are coded.
+    solver_of : callable (Recipe, float, int or None) -> (str, settings, bool)
+        The solver by the recipe, the delta that is used and the number of records, and whether its
+        columns are coded.
     coding : Coding
         How numbers are cut.
     models : int
@@ -93,7 +94,7 @@ def room_of(
     for size in sizes:
         recipe, used = ruled(schema, size, terms, models, is_pure)
         recipe = coding.changed(recipe)
-        _, settings, codes = solver_of(recipe, used.delta)
+        _, settings, codes = solver_of(recipe, used.delta, size)
         if not codes:  # columns stay as they are declared
             found[type(settings)] = solver_room(schema, settings, used, models, n_threads)
             continue

@@ -197,6 +197,28 @@ def test_names_are_bought_with_their_delta_at_a_low_signal_too(adjacency):
     assert (ledger.spent.epsilon, ledger.spent.delta) == (0.04, 2e-6)
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize(("levels", "epsilon"), [(3, 0.003), (1, 0.01), (30, 0.01)])
+def test_a_table_whose_numbers_are_cut_is_fitted_as_without_a_delta_that_is_left(
+    levels, epsilon, adjacency, tmp_path
+):
+    bins = [float(i) for i in range(1, levels + 1)]
+    schema = Schema({
+        "age": Numeric(0, 100, bins=bins), "gain": Numeric(0, 9, bins=bins[:8]),
+        "job": DECLARED.columns["job"],
+    })  # fmt: skip
+    X, y = people(1000)
+    made = {"domain": schema, "adjacency": adjacency, "n_public": 1000, "epsilon": epsilon}
+    left, pure = (model(delta=delta, **made).fit(X, y) for delta in (1e-6, 0.0))
+    assert {event.kind for event in left.release_.events} <= {"pure", "selection"}
+    assert left.release_.settings == pure.release_.settings
+    assert np.array_equal(left.coef_, pure.coef_)
+    assert left.intercept_ == pure.intercept_
+    pd.DataFrame({**X, "late": y}).to_csv(tmp_path / "people.csv", index=False)
+    streamed = model(delta=1e-6, **made).fit(Stream(tmp_path / "people.csv"), "late")
+    assert np.array_equal(streamed.coef_, left.coef_)
+
+
 @pytest.mark.parametrize("solver", ["auto", "evidence", "additive"])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 @pytest.mark.parametrize("domain", [BLANK, DECLARED], ids=["blank", "declared"])
