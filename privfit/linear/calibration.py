@@ -65,7 +65,7 @@ from privfit.runs.run import Run
 from privfit.runs.settings import Settings
 from privfit.runs.spaces import Reals
 
-__all__ = ["CALIBRATION", "Facts", "Parts", "Prior", "Scale", "prior_of"]
+__all__ = ["CALIBRATION", "Facts", "Parts", "Prior", "Scale", "prior_of", "share_of"]
 
 CALIBRATION = 0.04  # of mu^2, or of epsilon
 FINE, FAR = 6, 6  # cells of 2^-FINE, up to scores of FAR
@@ -284,6 +284,12 @@ def prior_of(settings: Settings, facts: Facts) -> Prior:
     signal = facts.signal
     slope = 0.75 if signal is None or signal < 150 else 0.85 if signal < 500 else 0.95
     return Prior(slope, 0.25, facts.intercept_error)
+
+
+def share_of(settings: Settings) -> float:
+    """The part of the budget that a calibration gets: a solver of ours may have its own."""
+    own = None if is_users(settings) else getattr(settings, "calibration_share", None)
+    return CALIBRATION if own is None else float(own)
 
 
 @dataclass(frozen=True, eq=False)

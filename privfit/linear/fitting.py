@@ -27,7 +27,7 @@ from privfit.base.typing import Array, Floats
 from privfit.domains import Domain
 from privfit.linear import auto
 from privfit.linear.additive import Additive
-from privfit.linear.calibration import CALIBRATION, Parts, Scale, prior_of
+from privfit.linear.calibration import Parts, Scale, prior_of, share_of
 from privfit.linear.class_weights import ClassWeights, Weighing
 from privfit.linear.coding import Coding, purchase_of
 from privfit.linear.descent import Gradient
@@ -125,7 +125,7 @@ class Wanted:
             )
         honest = self.loss == "logistic" and getattr(settings, "has_honest_scores", False)
         left_out = wanted is False or impossible or (wanted == "auto" and honest)
-        return 0.0 if left_out else float(getattr(settings, "calibration_share", CALIBRATION))
+        return 0.0 if left_out else share_of(settings)
 
 
 @dataclass(frozen=True, eq=False)

@@ -417,6 +417,24 @@ def test_a_solver_may_have_a_prior_of_its_own():
     assert prior_of(Own(), FACTS) == prior_of(Gradient(), FACTS)  # of a user: nothing is called
 
 
+@pytest.mark.parametrize("wrong", [1.5, -1, -0.5, "x", None])
+@pytest.mark.parametrize("base", [object, Gradient])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_the_share_of_a_calibration_is_the_usual_one_for_solvers_of_users(delta, base, wrong):
+    """Whatever they say: what is not checked must not decide how a budget is divided."""
+
+    class Own(base):  # type: ignore[misc]
+        calibration_share = wrong
+
+        def __call__(self, run: Any) -> Any:
+            return steep(run)
+
+    X, y = odds(300)
+    fitted = model(delta=delta, solver=Own()).fit(X, y)
+    assert fitted.release_.verify()
+    assert fitted.release_.settings["calibration"]["share"] == 0.04
+
+
 @pytest.mark.parametrize(("size", "slope"), [(None, 0.75), (1000, 0.75), (100_000, 0.85),
                                              (10**6, 0.95)])  # fmt: skip
 def test_the_usual_prior_follows_the_signal(size, slope):
