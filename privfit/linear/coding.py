@@ -26,6 +26,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from privfit.base.errors import DeclarationError
 from privfit.base.validation import is_whole
 from privfit.domains import Categorical, Numeric, Schema
@@ -247,8 +249,9 @@ def _coarse_cuts(column: Numeric, per_decade: int) -> list[float]:
     least = SMALLEST * max(abs(low), abs(high))
     sizes = [one for one in all_sizes if one >= least]
     quarters = [low + (high - low) * i / QUARTERS for i in range(1, QUARTERS)]
-    wanted = {*quarters, *sizes, *(-one for one in sizes)}
-    return sorted(cut for cut in wanted if low < cut < high)
+    wanted = {np.float32(cut): cut for cut in (*quarters, *sizes, *(-one for one in sizes))}
+    first, last = np.float32(low), np.float32(high)  # to which records are rounded, as to cuts
+    return sorted(cut for short, cut in wanted.items() if first < short < last)
 
 
 def _bins_of_few_cells(column: Numeric) -> int:

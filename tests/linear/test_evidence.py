@@ -30,7 +30,7 @@ from privfit import (
 )
 from privfit.audit import audit_solver
 from privfit.linear import auto, evidence
-from privfit.linear.coding import coded
+from privfit.linear.coding import _coarse_cuts, coded
 from privfit.linear.recipe import Recipe
 from privfit.privacy.neighbours import ADD_REMOVE, REPLACE
 
@@ -323,6 +323,16 @@ def test_numbers_are_cut_at_powers_of_ten_and_at_quarters():
     assert found["free"].bins == (-1000, -100, -10, -1, 0, 1, 10, 100, 1e3, 1e4, 1e5, 1e6)
     assert found["job"].hashes
     assert found["own"] == schema.columns["own"]
+
+
+@pytest.mark.parametrize("per_decade", [1, 2])
+def test_no_two_coarse_cuts_are_the_same_in_single_precision(per_decade):
+    assert _coarse_cuts(Numeric(0, 0.4), 2)[-3:] == [0.1, 0.2, 0.3]
+    ends = [i / 1000 for i in range(1, 2000)] + [1e-30, 0.13333333333333333, 1e6, 3e37]
+    for end in ends:
+        for low in (0.0, -end, end / 3):
+            cuts = [low, *_coarse_cuts(Numeric(low, end), per_decade), end]
+            assert (np.diff(np.array(cuts, dtype=np.float32)) > 0).all()
 
 
 def test_decades_take_no_cuts():
