@@ -129,6 +129,8 @@ class Coding(Parameters):
     def changed(self, recipe: Recipe) -> Recipe:
         """The recipe with what this coding says otherwise: depth, share and dimensions.
 
+        Levels are not counted where that would leave the cuts or dimensions that it asks for out.
+
         Parameters
         ----------
         recipe : Recipe
@@ -142,9 +144,11 @@ class Coding(Parameters):
         depth = self._depth(recipe)
         spans = recipe.span_share if self.family == "auto" and not depth else 0.0
         share = (recipe.cut_share or SHARE) if depth else 0.0
+        is_followed = self.dimensions is None and (self.cuts is None or self.family != "auto")
         return replace(
-            recipe, depth=depth, cut_share=share, span_share=spans, **self._split(recipe, depth)
-        )
+            recipe, depth=depth, cut_share=share, span_share=spans,
+            coarse=recipe.coarse and is_followed, **self._split(recipe, depth),
+        )  # fmt: skip
 
     def _depth(self, recipe: Recipe) -> int:
         if self.family in ("log", "width", "decades"):

@@ -387,6 +387,31 @@ def test_the_default_counts_levels_where_records_are_few():
     assert named.domain_ == PLAIN  # columns stay as they are for a solver that was passed
 
 
+@both
+@pytest.mark.parametrize(("coding", "solver"), [
+    (Coding(), "evidence"), (Coding(family="decades"), "evidence"), (Coding(cuts=3), "objective"),
+    (Coding(family="quantile", cuts=2), "evidence"), (Coding(dimensions=4), "objective"),
+])  # fmt: skip
+def test_a_coding_is_followed_where_a_delta_is_left_and_levels_are_counted(
+    coding, solver, adjacency
+):
+    """With so small a delta Gaussian noise has 14 times the deviation."""
+    schema = Schema({**BLANK.columns, **{f"w{i}": Categorical(["u", "v"]) for i in range(7)}})
+    size = 1000 if adjacency == "add_remove" else 2000
+    made = {"domain": schema, "coding": coding, "adjacency": adjacency, "n_public": size}
+    table, y = people(size)
+    table |= {f"w{i}": table["w"] for i in range(7)}
+    found = model(0.17, delta=1e-50, solver="auto", **made).fit(table, y)
+    said = found.release_.settings
+    assert said["solver"] == solver
+    assert {event.kind for event in found.release_.events} <= {"pure", "selection"}
+    assert ("levels" in said.get("blanks", {})) == bool(coding.cuts)
+    if coding.cuts:
+        assert said["blanks"]["levels"] == coding.cuts
+    if coding.dimensions:
+        assert said["functions"] == coding.dimensions
+
+
 # ---------------------------------------------------------------------------------------- refusals
 
 
