@@ -89,8 +89,8 @@ class Wanted:
             if self.solver is None and labelled.domain.declared_columns and terms.delta:
                 return coding
             raise DeclarationError(
-                f"coding ({wanted!r}) is for the additive solver under a Schema, which needs "
-                "delta > 0; pass solver='additive', or leave coding out"
+                f"coding ({wanted!r}) is for additive models under a Schema; pass "
+                "solver='evidence', or solver='additive' with delta > 0, or leave coding out"
             )
         fits = self.solver is None and auto.is_additive(
             labelled.domain, terms, self.loss, labelled.fit_intercept

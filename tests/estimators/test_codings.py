@@ -166,9 +166,10 @@ def test_models_are_saved_with_their_columns(tmp_path):
     [
         ({"coding": "best"}, r"coding \('best'\) must be 'auto', 'declared' or a Coding; pass"),
         ({"coding": None}, r"coding \(None\) must be 'auto', 'declared' or a Coding; pass"),
-        ({"coding": Coding(), "solver": "local"}, r"coding .* is for the additive solver .*; pass"),
-        ({"coding": Coding(), "delta": 0.0}, r"coding .* needs delta > 0; pass"),
-        ({"coding": Coding(), "domain": Box(0, 1)}, r"coding .* under a Schema, .*; pass"),
+        ({"coding": Coding(), "solver": "local"}, r"coding .* is for additive models .*; pass"),
+        ({"coding": Coding(), "delta": 0.0}, r"coding .* or solver='additive' with delta > 0"),
+        ({"coding": Coding(family="decades"), "delta": 0.0}, r"coding .* pass solver='evidence'"),
+        ({"coding": Coding(), "domain": Box(0, 1)}, r"coding .* under a Schema; pass"),
         ({"coding": Coding(family="width")}, r"column 'age' must have a declared range"),
         ({"coding": "declared", "solver": "additive", "domain": DECLARED}, r"column 'age'.*; "),
     ],
@@ -180,6 +181,12 @@ def test_what_cannot_be_coded_is_refused_before_the_charge(changes, message):
     with pytest.raises(DeclarationError, match=message):
         model(ledger=ledger, **changes).fit(table, y)
     assert ledger.spent.epsilon == 0
+
+
+@pytest.mark.parametrize("family", ["decades", "log"])
+def test_the_remedy_for_a_coding_without_a_delta_works(family):
+    fitted = model(delta=0.0, coding=Coding(family=family), solver="evidence").fit(*people(500))
+    assert fitted.release_.settings["solver"] == "evidence"
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -284,7 +284,7 @@ REFUSED = [
     (lambda: Categorical(hashes=8), r"hashes \(8\) must be a power of two up to 1024, and needs b"),
     (lambda: Categorical(buckets=[8], hashes=8), "must be whole numbers from 0 to 7 that increase"),
     (lambda: model(coding=Coding(cuts=2), solver="objective").fit(*people(50)),
-     "is for the additive solver under a Schema"),
+     "is for additive models under a Schema"),
 ]  # fmt: skip
 
 
