@@ -545,18 +545,19 @@ class LogisticRegression(_LinearClassifier):
     solver : str or settings, default='auto'
         'auto' follows a public rule in the number of records and classes, the domain, the budget
         and the adjacency (`privfit.linear.auto`): 'additive' under a schema if delta > 0, otherwise
-        'gradient', 'select_refine', 'objective' or 'local'. Or one of these; another search: 'eem',
-        'privgene', 'dpsga', 'subsample'; a descent: 'frank_wolfe', 'sgd'; 'output', 'functional',
-        'gupt', 'majority'; or settings such as ``Local(generations=100)``. The genetic searches
-        count errors, so their probabilities are approximate. Or a `Solver` of your own, or the name
-        of one that a package offers.
+        'gradient', 'select_refine', 'evidence', 'objective' or 'local'. Or one of these; another
+        search: 'eem', 'privgene', 'dpsga', 'subsample'; a descent: 'frank_wolfe', 'sgd'; 'output',
+        'functional', 'gupt', 'majority'; or settings such as ``Local(generations=100)``. The
+        genetic searches count errors, so their probabilities are approximate. Or a `Solver` of your
+        own, or the name of one that a package offers.
     fit_intercept : bool, default=True
         Whether to fit an intercept. If False, records are x, not (x, 1), columns are not centred,
         and `intercept_` is 0.
     coding : {'auto', 'declared'} or Coding, default='auto'
         How the numbers of a `Schema` enter the model. With 'auto', the solver 'additive' fits each
-        number that has no declared bins as a smooth curve (docs/coding.md), and other solvers take
-        it as it is declared. 'declared' leaves every column as it is.
+        number that has no declared bins as a smooth curve (docs/coding.md), 'evidence' cuts it into
+        few cells, and other solvers take it as it is declared. 'declared' leaves every column as it
+        is.
     class_weight : dict, 'balanced' or None, default=None
         Weights of the classes by label, divided by the largest; a label that is left out has weight
         1. With several classes, each is weighed by its own against a rest of weight 1.
@@ -565,11 +566,11 @@ class LogisticRegression(_LinearClassifier):
         solvers that follow slopes: 'gradient', 'select_refine', 'frank_wolfe' and 'local'
         (docs/class_weights.md). Probabilities are then those of the weighted classes.
     calibrate : bool or 'auto', default='auto'
-        Whether to spend 4 percent of the budget on a slope and an intercept of the released scores,
-        so that probabilities are honest (docs/calibration.md). They are applied to `coef_` and
-        `intercept_`; `path_` has the weights before. 'auto' does so unless the solver is
-        'objective' or 'majority', whose probabilities are honest, or has ``paper=True``, or epsilon
-        is infinite; in the last two cases True is refused.
+        Whether to spend 4 percent of the budget, or 15 with the solver 'evidence', on a slope and
+        an intercept of the released scores, so that probabilities are honest (docs/calibration.md).
+        They are applied to `coef_` and `intercept_`; `path_` has the weights before. 'auto' does so
+        unless the solver is 'objective' or 'majority', whose probabilities are honest, or has
+        ``paper=True``, or epsilon is infinite; in the last two cases True is refused.
     adjacency : {'replace', 'add_remove'}, default='replace'
         The neighbour relation of the guarantee. Under 'add_remove' the number of records is
         private.

@@ -66,7 +66,8 @@ class Coding(Parameters):
     family : {'auto', 'log', 'quantile', 'width', 'decades'}, default='auto'
         'log' is the public scale of all numbers alone, for which nothing is bought. 'quantile' is
         bought cuts alone. 'width' is equal bins of declared ranges, for which nothing is bought.
-        'decades' is few cells, one or two a decade and quarters of declared ranges, for nothing.
+        'decades' is few cells, one or two a decade and quarters of declared ranges, for nothing;
+        blank categories are hashed for nothing then, unless their names are to be bought.
         'auto' is the public scale, with bought cuts where the signal carries them, or as many
         levels as `cuts` says.
     dimensions : int or None, default=None
