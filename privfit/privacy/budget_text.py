@@ -273,8 +273,13 @@ def _check_entries(book: Book) -> None:
 
 
 def _check_made(book: Book, entries: dict[tuple[str, int], Charge]) -> None:
-    """Refuse releases that their entries did not pay for; one may be there twice."""
+    """Refuse releases that their entries did not pay for; one may be there twice.
+
+    One entry may pay for several, as where a command fits and then scores held-out records. Each
+    part of a run with a journal makes one.
+    """
     seen: dict[tuple[str, int], Made] = {}
+    journals = {one.run for one in book.journals}
     for made in book.made:
         whose, cost = (made.run, made.part), made.release
         if whose not in entries:
@@ -286,6 +291,6 @@ def _check_made(book: Book, entries: dict[tuple[str, int], Charge]) -> None:
             raise DeclarationError(f"the release of {cost.name!r} has an entry that costs less")
         if (entry.adjacency or relation_of(book.neighbours)) not in (None, UNKNOWN, cost.adjacency):
             raise DeclarationError(f"the release of {cost.name!r} has an entry of another relation")
-        first = seen.setdefault(whose, made)
+        first = seen.setdefault(whose, made) if made.run in journals else made
         if first is not made and _made_fields(first) != _made_fields(made):
             raise DeclarationError("two of its releases are of the same part of the same run")

@@ -153,9 +153,8 @@ SPANS = {
 def test_spans_are_bought_where_counts_of_cells_say_something(size, share):
     found = Recipe.of(4 * size, 0.25, ADD_REMOVE, 9, 6, ranged=2)
     assert found.span_share == pytest.approx(share)
-    assert Recipe.of(4 * size, math.sqrt(2) / 4, REPLACE, 9, 6, ranged=2).span_share == pytest.approx(
-        share if size != 721 else (200 / 721) ** 2 * 9 / 4
-    )
+    replaced = Recipe.of(4 * size, math.sqrt(2) / 4, REPLACE, 9, 6, ranged=2)
+    assert replaced.span_share == pytest.approx(share if size != 721 else (200 / 721) ** 2 * 9 / 4)
     assert Recipe.pure(size, 1.0, ADD_REMOVE, 9, 6).span_share == 0
 
 

@@ -142,9 +142,10 @@ def with_release(fields, **changes):
     return {**fields, "releases": [{**one, **changes}, *others]}
 
 
-def two_releases(fields):
+def two_releases(fields, *lines):
     one, other = fields["releases"]
-    return {**fields, "releases": [one, {**other, "run": one["run"], "part": one["part"]}]}
+    releases = [one, {**other, "run": one["run"], "part": one["part"]}]
+    return {**with_journals(fields, *lines), "releases": releases}
 
 
 def with_journals(fields, *lines, run=None):
@@ -168,7 +169,8 @@ WRONG = {
     "release of part False": (lambda f: with_release(f, part=False), NOT_OURS),
     "release of part 0.0": (lambda f: with_release(f, part=0.0), NOT_OURS),
     "release of a run that is no text": (lambda f: with_release(f, run=7), NOT_OURS),
-    "two releases": (two_releases, "two of its releases are of the same part of the same run"),
+    "two releases of a journal": (lambda f: two_releases(f, 3),
+                                  "two of its releases are of the same part of the same run"),
     "journal without entry": (lambda f: with_journals(f, 3, run="0" * 16),
                               "the journal of a run has no entry"),
     "two journals": (lambda f: with_journals(f, 3, 1), "two of its journals are of the same run"),
@@ -199,6 +201,11 @@ def test_what_no_file_of_ours_says_is_refused(path, change, message):
     with pytest.raises(ValueError, match=rf"as privfit wrote it: {message}"):
         open_ledger(path)
     assert path.read_bytes() == before
+
+
+def test_an_entry_may_pay_for_several_releases_of_a_run_without_a_journal(path):
+    path.write_text(json.dumps(two_releases(written(path))))
+    assert [one.name for one in open_ledger(path).releases] == ["a", "b"]
 
 
 @pytest.mark.parametrize("indent", [None, 2], ids=["line", "indented"])
