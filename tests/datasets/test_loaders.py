@@ -435,7 +435,7 @@ ERRORS = [
      r"path \('.*s1\.csv'\) must have the known contents, of SHA-256 [0-9a-f]{64} unpacked; get"),
     (lambda f: datasets.load_s1(cut(f).parent, verify=True),
      r"path \('.*s1\.csv\.gz'\) must be a complete file; get it again"),
-    (lambda f: datasets.load_s1(cut(f).parent), r"source \('.*s1\.csv\.gz'\) could not be read"),
+    (lambda f: datasets.load_s1(cut(f).parent), r"source \('.*s1\.csv\.gz'\) is a truncated or damaged file"),
     (lambda f: datasets.load_s1(write(f, "x,size,cluster\n1,2,1\n").parent),
      r"must have the declared columns, each once; rename or remove \['size'\], and add \['y'\]"),
     (lambda f: datasets.load_s1(write(f, "x,y,cluster,x\n1,2,1,3\n").parent),
